@@ -6,14 +6,12 @@ ranked by the noise that they add, in decibels above the noise of a good quantiz
 
 If the data have labels, the accuracy of MODEL is measured, and with --reference that of both models.
 """
-import json
 import os
 import sys
 import time
-from dataclasses import asdict
 from functools import partial
 
-from pylite.cli import _common, _format, _golden, _limits, _outputs, _plugins, _repair, _sensitivity
+from pylite.cli import _common, _format, _golden, _limits, _outputs, _plugins, _repair, _sensitivity, _single
 from pylite.cli._parser import explained
 from pylite.cli._terminal import Progress
 
@@ -50,68 +48,15 @@ examples:
   pylite validate model.tflite --golden tensors/
 """
 USAGE = "pylite validate MODEL --data PATH\n       [--reference OTHER] [options]"
-AGAINST = ("litert", "litert:ref", "litert:opt", "litert:default")
 SETTINGS = ("task", "labels", "label_offset", "output", "metric")
 
 
 def configure(parser):
     _common.add_model(parser)
     _plugins.add_ops(parser)
-    task = parser.add_argument_group("compare with").add_mutually_exclusive_group()
-    task.add_argument("--reference", metavar="OTHER",
-                      help="compare with the float model, or with a quantized model that is computed in real numbers")
-    _golden.add(task)
-    task.add_argument("--precision", choices=["float16"],
-                      help="compare with the same model in float32: what Interpreter(precision='float16') costs")
-    task.add_argument("--against", choices=AGAINST, metavar="litert[:ref|:opt|:default]",
-                      help="compare every result with LiteRT's: from its reference kernels (the default), its "
-                           "optimized kernels, or the kernels it uses by default")
-    task.add_argument("--record", type=_common.output_file(".npz"), metavar="FILE",
-                      help="write a digest of every result to this .npz file, for --check")
-    task.add_argument("--record-values", type=_common.output_file(".npz"), metavar="FILE",
-                      help="write every result to this .npz file, for --check")
-    task.add_argument("--check", metavar="FILE", help="compare every result with a recorded file, bit for bit")
-    task.add_argument("--delegate", action="append", default=[], metavar="WHAT",
-                      help="compare a delegate with pylite's own kernels, node by node; exit with 1 if a result "
-                           f"differs. WHAT: {_plugins.DELEGATE}")
-    task.add_argument("--nan", action="store_true",
-                      help="name the first node that produces NaN or infinity, and the sample; exit with 1 if one does")
-    task.add_argument("--isolate", type=_nodes, metavar="NODE[..NODE]",
-                      help="for a bug report: write these nodes as a model, MODEL_NODE.tflite, and their inputs for "
-                           "the first sample as MODEL_NODE.npz, to the working folder")
-    samples = parser.add_argument_group("samples")
-    source = samples.add_mutually_exclusive_group()
-    source.add_argument("--data", metavar="PATH", help="the samples: a file or folder, see below")
-    source.add_argument("--merge", nargs="+", metavar="FILE",
-                        help="report on shards, from the files that --save wrote")
-    samples.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
-    samples.add_argument("--local-samples", type=_common.not_negative, metavar="N",
-                         help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
-                              "cumulative error, which takes less than half the time but names no causes")
-    samples.add_argument("--tensors", type=_common.not_negative, metavar="N",
-                         help="with --reference: compare tensors on the first N samples (default: all)")
-    samples.add_argument("--mean", type=_common.means, metavar="M[,M,M]",
-                         help="mean of the pixels (default: the metadata's; an 8-bit input gets pixels unchanged; "
-                              "otherwise 127.5)")
-    samples.add_argument("--std", type=_common.deviations, metavar="S[,S,S]",
-                         help="standard deviation of the pixels, by default as for --mean")
-    samples.add_argument("--rate", type=_common.rate, metavar="HZ",
-                         help="sample rate of the model's sound input (default: the metadata's)")
-    samples.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
-    accuracy = parser.add_argument_group("accuracy")
-    accuracy.add_argument("--accuracy", action="store_true",
-                          help="with --reference: also measure the accuracy of both models")
-    accuracy.add_argument("--task", metavar="TASK",
-                          help="classification, detection, segmentation, regression or embedding (default: found from "
-                               "the outputs and labels)")
-    accuracy.add_argument("--labels", metavar="FILE",
-                          help="class names, one per line (default: the names in the model); `sorted` numbers the "
-                               "labels of the data in alphabetical order")
-    accuracy.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
-    accuracy.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
-    accuracy.add_argument("--metric", metavar="MODULE:FUNCTION",
-                          help="measure accuracy by a function of your own, metric(outputs, labels), which gets arrays "
-                               "of all samples and returns one number; with --repair, no step may make it worse")
+    _add_modes(parser.add_argument_group("compare with"))
+    _add_samples(parser.add_argument_group("samples"))
+    _add_accuracy(parser.add_argument_group("accuracy"))
     better = parser.add_argument_group("a better model")
     _repair.add(better)
     _sensitivity.add(better)
@@ -122,29 +67,73 @@ def configure(parser):
     _common.add_verbose(results)
     _outputs.add(results, "with --reference: the excess of each node, or what it regains,")
     _limits.add(parser.add_argument_group("limits"))
-    many = parser.add_argument_group("many samples")
-    _common.add_threads(many, "each run")
-    many.add_argument("--workers", type=_common.positive, default=1, metavar="N",
-                      help="number of processes that share the samples (default: 1)")
-    many.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
-                      help="measure part I of N of the samples")
-    many.add_argument("--dask", metavar="SCHEDULER",
-                      help="share the samples among the workers of a Dask scheduler, tcp://HOST:PORT; they need "
-                           "pylite-runtime[dask] and the same paths")
-    many.add_argument("--save", "--resume", metavar="FILE",
-                      help="keep the sums in this file, for --merge or to continue later")
+    _add_sharing(parser.add_argument_group("many samples"))
+
+
+def _add_modes(group):
+    mode = group.add_mutually_exclusive_group()
+    mode.add_argument("--reference", metavar="OTHER",
+                      help="compare with the float model, or with a quantized model that is computed in real numbers")
+    _golden.add(mode)
+    mode.add_argument("--precision", choices=["float16"],
+                      help="compare with the same model in float32: what Interpreter(precision='float16') costs")
+    _single.add(mode)
+
+
+def _add_samples(group):
+    source = group.add_mutually_exclusive_group()
+    source.add_argument("--data", metavar="PATH", help="the samples: a file or folder, see below")
+    source.add_argument("--merge", nargs="+", metavar="FILE",
+                        help="report on shards, from the files that --save wrote")
+    group.add_argument("--samples", type=_common.positive, metavar="N", help="use the first N samples (default: all)")
+    group.add_argument("--local-samples", type=_common.not_negative, metavar="N",
+                       help="measure single nodes on the first N samples (default: all). 0 ranks nodes by their "
+                            "cumulative error, which takes less than half the time but names no causes")
+    group.add_argument("--tensors", type=_common.not_negative, metavar="N",
+                       help="with --reference: compare tensors on the first N samples (default: all)")
+    group.add_argument("--mean", type=_common.means, metavar="M[,M,M]",
+                       help="mean of the pixels (default: the metadata's; an 8-bit input gets pixels unchanged; "
+                            "otherwise 127.5)")
+    group.add_argument("--std", type=_common.deviations, metavar="S[,S,S]",
+                       help="standard deviation of the pixels, by default as for --mean")
+    group.add_argument("--rate", type=_common.rate, metavar="HZ",
+                       help="sample rate of the model's sound input (default: the metadata's)")
+    group.add_argument("--images", metavar="FOLDER", help="folder of the pictures of COCO's annotations")
+
+
+def _add_accuracy(group):
+    group.add_argument("--accuracy", action="store_true",
+                       help="with --reference: also measure the accuracy of both models")
+    group.add_argument("--task", metavar="TASK",
+                       help="classification, detection, segmentation, regression or embedding (default: found from "
+                            "the outputs and labels)")
+    group.add_argument("--labels", metavar="FILE",
+                       help="class names, one per line (default: the names in the model); `sorted` numbers the "
+                            "labels of the data in alphabetical order")
+    group.add_argument("--label-offset", type=_common.whole, metavar="N", help="add N to labels that are numbers")
+    group.add_argument("--output", metavar="NAME", help="measure the accuracy of this output")
+    group.add_argument("--metric", metavar="MODULE:FUNCTION",
+                       help="measure accuracy by a function of your own, metric(outputs, labels), which gets arrays "
+                            "of all samples and returns one number; with --repair, no step may make it worse")
+
+
+def _add_sharing(group):
+    _common.add_threads(group, "each run")
+    group.add_argument("--workers", type=_common.positive, default=1, metavar="N",
+                       help="number of processes that share the samples (default: 1)")
+    group.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N",
+                       help="measure part I of N of the samples")
+    group.add_argument("--dask", metavar="SCHEDULER",
+                       help="share the samples among the workers of a Dask scheduler, tcp://HOST:PORT; they need "
+                            "pylite-runtime[dask] and the same paths")
+    group.add_argument("--save", "--resume", metavar="FILE",
+                       help="keep the sums in this file, for --merge or to continue later")
 
 
 @_common.written_as("a part of parts, as 1/2")
 def _shard(text):
     part, _, parts = text.partition("/")
     return int(part), int(parts)
-
-
-@_common.written_as("a node, as 4, or nodes from one to another, as 4..7")
-def _nodes(text):
-    first, _, last = text.partition("..")
-    return int(first), int(last or first)
 
 
 def run(args):
@@ -156,16 +145,11 @@ def run(args):
             raise _common.UsageError("--precision compares a model with itself; give --repair and --sensitivity a "
                                      "--reference instead")
         args.reference = args.model
-    if args.isolate:
-        return _isolated(args)
-    if args.nan:
-        return _nonfinite(args)
-    if args.delegate:
-        return _delegated(args)
-    return _elsewhere(args) if args.against or args.record or args.record_values or args.check else _compared(args)
+    mode = _single.mode_of(args) or _compare
+    return mode(args)
 
 
-def _compared(args):
+def _compare(args):
     """Compare with the float model, measure accuracy with labels, or repair; returns the exit code."""
     from pylite import validation
     from pylite.cli import _signature
@@ -290,96 +274,3 @@ def _pictures(accuracy, args, model):
                 low, high = array.min(), array.max()
                 pictures[row.sample] = page.picture(((array[0] - low) * (255 / (high - low or 1))).astype(np.uint8))
     return pictures
-
-
-def _alone(args):
-    """(path, Model, Samples) of a model without a reference."""
-    from pylite.runtime.model import Model
-    from pylite.validation.data import Samples
-    path = _common.model_path(args.model)
-    model = Model(path)
-    return path, model, Samples(args.data, model.graph.subgraphs[0], args.mean, args.std, args.samples,
-                                metadata=model.graph.metadata, rate=args.rate, pictures=args.images)
-
-
-def _isolated(args):
-    """Write nodes as a model of their own, and its inputs."""
-    if args.merge:
-        raise _common.UsageError("--isolate needs --data, and does not work with --merge")
-    import io
-
-    import numpy as np
-
-    from pylite.validation.excerpt import excerpt
-    path, model, samples = _alone(args)
-    first, last = args.isolate
-    contents, inputs = excerpt(model, first, last, samples[0], args.threads)
-    stem = f"{os.path.splitext(os.path.basename(path))[0]}_{first}" + (f"-{last}" if last > first else "")
-    file = io.BytesIO()
-    np.savez(file, **inputs)
-    with _outputs.Attempts() as attempt:
-        attempt(_outputs.write, f"{stem}.tflite", contents)
-        attempt(_outputs.write, f"{stem}.npz", file.getvalue())
-        attempt(_outputs.show, f"{stem}.tflite: {_format.counted(last - first + 1, 'node')}\n{stem}.npz: "
-                               f"{_format.counted(len(inputs), 'input')}: {', '.join(inputs)}\n")
-    return 0
-
-
-def _check_live(args, options, pages=True):
-    """UsageError if other options do not go with `options`, which run models on data; pages: do they write any?"""
-    several = " and " in options
-    if args.merge:
-        raise _common.UsageError(f"{options} {'need' if several else 'needs'} --data, and "
-                                 f"{'do' if several else 'does'} not work with --merge")
-    if not pages and (args.html or args.explorer):
-        raise _common.UsageError(f"{options} {'write' if several else 'writes'} no --html and no --explorer")
-    _outputs.check(args)
-
-
-def _nonfinite(args):
-    """Name the first node that makes NaN or infinity."""
-    _check_live(args, "--nan")
-    from pylite.validation.nonfinite import search
-    path, model, samples = _alone(args)
-    with Progress("samples") as progress:
-        faults = search(model, (samples[i] for i in range(len(samples))), args.threads,
-                        lambda done: progress.show(done, len(samples)))
-    name, count = os.path.basename(path), _format.counted(len(samples), "sample")
-    lines = [row.line(samples.source.where(row.sample)) for row in faults] or ["no NaN and no infinity"]
-    sys.stdout.write(json.dumps([asdict(row) for row in faults], indent=2) + "\n" if args.json else
-                     f"{name}: {count}\n" + "\n".join(lines) + "\n")
-    return _limits.finish(args, path, {"makes finite numbers": [row.line() for row in faults]})
-
-
-def _delegated(args):
-    """Compare delegates with pylite's own kernels, node by node; returns the exit code."""
-    _check_live(args, "--delegate", pages=False)
-    from pylite.validation import delegated
-    path, delegates = _common.model_path(args.model), _plugins.delegates(args.delegate)
-    result = delegated.compare(path, delegates, args.data, samples=args.samples, mean=args.mean, std=args.std,
-                               rate=args.rate, pictures=args.images, threads=args.threads)
-    _outputs.show_result(result, args, args.top)
-    failed = [] if result.equal else [result.lines(args.top)[0 if not result.claims else 1]]
-    return _limits.finish(args, path, {f"comparison with {delegated.CPU}": failed})
-
-
-def _elsewhere(args):
-    """Write a recording, or compare with a recording or with another runtime; returns the exit code."""
-    _check_live(args, "--record, --check and --against", pages=False)
-    from pylite.validation import agreement
-    path, model, samples = _alone(args)
-    if args.record or args.record_values:
-        file = args.record or args.record_values
-        count = agreement.record(model, samples, file, bool(args.record_values), args.threads)
-        sys.stdout.write(f"{file}: {_format.counted(count, 'sample')} of {os.path.basename(path)}\n")
-        _outputs.wrote(file)
-        return 0
-    if args.check:
-        result = agreement.check(model, samples, args.check, path, args.threads)
-    else:
-        from pylite.validation.litert import LiteRT
-        other = LiteRT(bytes(model.graph.contents), args.against.partition(":")[2] or "ref", args.threads)
-        result = agreement.compare_with(model, samples, other.results, args.against, path, args.threads)
-    _outputs.show_result(result, args, args.top)
-    failed = [] if result.equal else result.lines(args.top)[:1]
-    return _limits.finish(args, path, {f"comparison with {result.other}": failed})

@@ -11,7 +11,7 @@ from pylite.errors import ModelError, TensorError
 from pylite.media import audio, tensors
 from pylite.tasks import checks
 from pylite.tasks.results import ClassificationResult, Classifications
-from pylite.tasks.task import ClassFilter, Task
+from pylite.tasks.task import ClassOptions, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,7 +95,7 @@ class AudioClassifier(Task):
     """Classifies sound by a model that takes a window of samples, such as YAMNet.
 
     sample_rate: samples per second that the model takes, by default the metadata's; ValueError if neither is given.
-    The other arguments are those of Task and ClassFilter.  ModelError for a model that takes something else.
+    The other arguments are those of Task and ClassOptions.  ModelError for a model that takes something else.
     """
 
     def __init__(self, model: ModelSource, *, sample_rate: int | None = None, max_results: int | None = None,
@@ -120,9 +120,9 @@ class AudioClassifier(Task):
         self.sample_rate = rate
         self.window_size = max(shape)
         counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
-        self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
-                                   display_names_locale, count=count, probabilities=self._likely(position))
-                       for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
+        options = ClassOptions(labels, max_results, score_threshold, category_allowlist, category_denylist,
+                               display_names_locale)
+        self._heads = self._filters(options, counts)
 
     def _plausible(self) -> bool:
         """Any row of numbers has the shape of a window of sound."""

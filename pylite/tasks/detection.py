@@ -1,6 +1,7 @@
 """Objects and faces in pictures."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from pylite.media.outputs import DETECTION, POINTS, objects
 from pylite.tasks import checks
 from pylite.tasks.image_task import ImageTask
 from pylite.tasks.results import BoundingBox, Category, Detection, Keypoint, Results
-from pylite.tasks.task import ClassFilter, class_names
+from pylite.tasks.task import ClassFilter, ClassOptions, class_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +36,7 @@ class ObjectDetector(ImageTask):
     ModelError for another model.
 
     iou_threshold: the largest overlap of boxes of one class, for models that do not suppress boxes.  The other
-    arguments are those of ImageTask, Task and ClassFilter.  By default an Ultralytics model returns at most 300 boxes,
+    arguments are those of ImageTask, Task and ClassOptions.  By default an Ultralytics model returns at most 300 boxes,
     with scores of 0.25 or more.
     """
 
@@ -49,14 +50,16 @@ class ObjectDetector(ImageTask):
                          experimental_delegates=experimental_delegates, precision=precision)
         checks.fraction("iou_threshold", iou_threshold)
         self._overlap = iou_threshold
+        options = ClassOptions(labels, max_results, score_threshold, category_allowlist, category_denylist,
+                               display_names_locale)
         self._order = self._positions()
         if not self._order:
             self._head = self._yolo_head(labels)
         if self._head is not None:
             self._least = LEAST if score_threshold is None else score_threshold
-            info, names = type(self._outputs[0])(), self._head.names if labels is None else labels
-            self._filter = ClassFilter(info, names, max_results or MOST, self._least, category_allowlist,
-                                       category_denylist, display_names_locale, count=len(self._head.names))
+            options = replace(options, labels=self._head.names if labels is None else labels,
+                              max_results=max_results or MOST, score_threshold=self._least)
+            self._filter = ClassFilter(type(self._outputs[0])(), options, len(self._head.names))
             if mean is None and std is None:
                 self._mean, self._std = [0.0], [255.0]
             return
@@ -64,8 +67,7 @@ class ObjectDetector(ImageTask):
         info = type(scores)(labels=classes.labels, calibration=scores.calibration or classes.calibration,
                             score_threshold=scores.score_threshold)
         self._box_order = boxes.box_order or (1, 0, 3, 2)       # of left, top, right, bottom: the op's
-        self._filter = ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
-                                   display_names_locale)
+        self._filter = ClassFilter(info, options)
 
     def _positions(self) -> list[int]:
         """Positions of boxes, classes, scores and their number among the model's outputs, or none."""

@@ -5,6 +5,7 @@ import contextlib
 import numbers
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -140,6 +141,11 @@ class Task:
         subgraph = self.model.graph.subgraphs[0]
         return producer(subgraph, subgraph.outputs[position]) in PROBABILITIES
 
+    def _filters(self, options: ClassOptions, counts: Iterable[int]) -> list[ClassFilter]:
+        """The ClassFilter of each output; counts: their numbers of classes."""
+        return [ClassFilter(info, options, count, self._likely(position))
+                for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
+
     def _plausible(self) -> bool:
         """May the model be meant for this task, which takes its shapes?"""
         return True
@@ -205,30 +211,42 @@ class TensorImage:
     create_from_array = staticmethod(np.asarray)
 
 
-class ClassFilter:
+@dataclass(frozen=True)
+class ClassOptions:
     """Which classes are returned: the best `max_results` of the classes that reach `score_threshold`.
 
     category_allowlist, category_denylist: names of the only classes to return, or of classes to leave out; give at most
     one of the two.  score_threshold: by default the model's.  labels: names of the classes, as the path of a file,
     {class: name} or a list; by default the model's.  display_names_locale: language of `display_name`, such as "de".
+    """
+    labels: Labels | None
+    max_results: int | None
+    score_threshold: float | None
+    category_allowlist: Iterable[str]
+    category_denylist: Iterable[str]
+    display_names_locale: str | None
 
-    count: number of the model's classes, None if it is not known; probabilities: are scores between 0 and 1?
+
+class ClassFilter:
+    """Chooses classes by ClassOptions.
+
+    info: of the output; count: number of the model's classes, None if it is not known; probabilities: are scores
+    between 0 and 1?
     """
 
-    def __init__(self, info: TensorInfo, labels: Labels | None = None, max_results: int | None = None,
-                 score_threshold: float | None = None, category_allowlist: Iterable[str] = (),
-                 category_denylist: Iterable[str] = (), display_names_locale: str | None = None, *,
-                 count: int | None = None, probabilities: bool = True) -> None:
-        checks.most_results(max_results)
-        checks.threshold(score_threshold, probabilities)
-        self.allowed, self.denied = _class_names("allow", category_allowlist), _class_names("deny", category_denylist)
+    def __init__(self, info: TensorInfo, options: ClassOptions, count: int | None = None,
+                 probabilities: bool = True) -> None:
+        checks.most_results(options.max_results)
+        checks.threshold(options.score_threshold, probabilities)
+        self.allowed = _class_names("allow", options.category_allowlist)
+        self.denied = _class_names("deny", options.category_denylist)
         if self.allowed and self.denied:
             raise ValueError("category_allowlist and category_denylist exclude each other; give one of them")
-        self.info, self.most = info, max_results
-        self.least = info.score_threshold if score_threshold is None else score_threshold
-        self._has_own_labels = labels is not None
-        self.names = info.labels.get("", {}) if labels is None else checked_class_names(labels, count)
-        self.shown = info.labels.get(display_names_locale or "", {}) if display_names_locale else {}
+        self.info, self.most = info, options.max_results
+        self.least = info.score_threshold if options.score_threshold is None else options.score_threshold
+        self._has_own_labels = options.labels is not None
+        self.names = info.labels.get("", {}) if options.labels is None else checked_class_names(options.labels, count)
+        self.shown = info.labels.get(options.display_names_locale, {}) if options.display_names_locale else {}
         unknown = (self.allowed | self.denied) - set(self.names.values())
         if unknown:
             raise ValueError(f"no class is called {', '.join(map(repr, sorted(unknown)))}; the labels are "

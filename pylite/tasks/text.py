@@ -10,7 +10,7 @@ import numpy as np
 from pylite.errors import FileFormatError, ModelError, shortened
 from pylite.media.files import lines_of, text_of
 from pylite.tasks.results import ClassificationResult, Classifications, Embedding
-from pylite.tasks.task import ClassFilter, Task
+from pylite.tasks.task import ClassOptions, Task
 from pylite.tflite.arguments import flag
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class TextEmbedder(TextTask):
 class TextClassifier(TextTask):
     """Classifies texts by a model whose outputs have a score for each class.
 
-    The arguments are those of TextTask, Task and ClassFilter.
+    The arguments are those of TextTask, Task and ClassOptions.
     """
 
     def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
@@ -188,9 +188,9 @@ class TextClassifier(TextTask):
                          experimental_delegates=experimental_delegates, precision=precision)
         self._check_numbers(self.interpreter.get_output_details())
         counts = [int(np.prod(detail["shape"])) for detail in self.interpreter.get_output_details()]
-        self._heads = [ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
-                                   display_names_locale, count=count, probabilities=self._likely(position))
-                       for position, (info, count) in enumerate(zip(self._outputs, counts, strict=True))]
+        options = ClassOptions(labels, max_results, score_threshold, category_allowlist, category_denylist,
+                               display_names_locale)
+        self._heads = self._filters(options, counts)
 
     def classify(self, text: str) -> ClassificationResult:
         """The classes of a text, for each output of the model."""

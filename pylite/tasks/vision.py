@@ -19,7 +19,7 @@ from pylite.tasks.results import (
     Results,
     Segmentation,
 )
-from pylite.tasks.task import ClassFilter, checked_class_names, class_names
+from pylite.tasks.task import ClassOptions, checked_class_names, class_names
 from pylite.tflite.arguments import flag
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class ImageClassifier(ImageTask):
     """Classifies pictures by a model whose outputs have a score for each class.
 
-    The arguments are those of ImageTask, Task and ClassFilter.  ModelError for a model with other outputs, ValueError
+    The arguments are those of ImageTask, Task and ClassOptions.  ModelError for a model with other outputs, ValueError
     for labels that do not fit.
     """
 
@@ -51,10 +51,9 @@ class ImageClassifier(ImageTask):
                          experimental_delegates=experimental_delegates, precision=precision)
         if self._head is not None and self._head.task == "classify" and labels is None:
             labels = self._head.names
-        self._heads = [
-            ClassFilter(info, labels, max_results, score_threshold, category_allowlist, category_denylist,
-                        display_names_locale, count=count, probabilities=self._likely(position))
-            for position, (info, count) in enumerate(zip(self._outputs, self._class_counts(), strict=True))]
+        options = ClassOptions(labels, max_results, score_threshold, category_allowlist, category_denylist,
+                               display_names_locale)
+        self._heads = self._filters(options, self._class_counts())
 
     def _plausible(self) -> bool:
         """Several outputs of numbers may be points, such as those of a hand."""

@@ -109,7 +109,7 @@ TfLiteStatus TfLiteOpaqueTensorWriteStrings(TfLiteOpaqueTensor *opaque, const ch
     if (lengths[i] < 0 || (size_t)lengths[i] > INT32_MAX - total) return kTfLiteError;
     total += (size_t)lengths[i];
   }
-  char *data = malloc(total + 16);
+  char *data = malloc(total);
   if (data == NULL) return kTfLiteError;
   int32_t offset = (int32_t)(sizeof(int32_t) * ((size_t)count + 2));
   memcpy(data, &count, sizeof(int32_t));

@@ -51,7 +51,7 @@ cdef class Layout:
     """The positions of the fields in tables with one vtable."""
     cdef Py_ssize_t size
     cdef list fields
-    cdef uint16_t at[MAX_FIELDS]
+    cdef uint16_t offsets[MAX_FIELDS]
     cdef uint16_t kind[MAX_FIELDS]      # of unions: the position of the number of the table's type
     cdef dict known             # {bytes: record} of tables of unions that hold only numbers, or None
 
@@ -210,7 +210,7 @@ cdef class Decoder:
             elif offset == 0:
                 continue
             spans.append((offset, field.width if field.how in (NUMBER, ENUM) else 4, field.name))
-            layout.at[count] = <uint16_t>offset
+            layout.offsets[count] = <uint16_t>offset
             layout.fields.append(field)
             count += 1
         end = 4
@@ -256,7 +256,7 @@ cdef class Decoder:
         values = PyDict_Copy(table.defaults)
         try:
             for field in layout.fields:
-                at = position + layout.at[i]
+                at = position + layout.offsets[i]
                 if field.how == UNION:
                     kind = self.data[position + layout.kind[i]]
                     if 0 < kind < len(field.names):

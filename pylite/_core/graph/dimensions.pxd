@@ -1,4 +1,7 @@
 # Dimensions that record the arithmetic on them.
+from libc.stdint cimport int64_t
+
+
 cdef enum:
     MAX_FACTOR = 0x7FFFFFFF     # the product of two such factors fits into 64 bits
 
@@ -13,6 +16,11 @@ cdef enum:
     EQUAL
     LESS
     NOT_GREATER
+
+
+cdef inline int64_t number_limit() noexcept nogil:
+    """All recorded numbers are smaller in magnitude, so that the sum of two fits into 64 bits."""
+    return <int64_t>1 << 62
 
 
 cdef class Recording:

@@ -6,7 +6,7 @@ gives the same results.  A Dim is not an int, so that no code can read its numbe
 """
 import operator
 
-cdef object LIMIT = 1 << 62             # of the magnitude of numbers on a tape, exclusive; tapes.pyx has it, too
+cdef object NUMBER_LIMIT = number_limit()
 # By operation, see dimensions.pxd.
 cdef tuple functions = (None, None, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod,
                         operator.eq, operator.lt, operator.le)
@@ -50,7 +50,7 @@ cdef class Recording:
         if self.closed:
             raise UnrecordableError("a dimension is used after its recording")
         value = a if operation == NUMBER else functions[operation](self.values[a], self.values[b])
-        if not -LIMIT < value < LIMIT:
+        if not -NUMBER_LIMIT < value < NUMBER_LIMIT:
             raise UnrecordableError("a number is too large")
         self.instructions.append(key)
         self.values.append(int(value))

@@ -17,9 +17,8 @@ from pylite._core.graph.dimensions cimport (
     Computed,
     Dim,
     Recording,
+    number_limit,
 )
-
-cdef int64_t LIMIT = <int64_t>1 << 62       # of the magnitude of numbers, exclusive; as in dimensions.pyx
 
 
 cdef class Numbers:
@@ -67,7 +66,7 @@ cdef class Tape(Numbers):
         return self.run()
 
     cdef bint run(self) noexcept nogil:
-        cdef int64_t a, b, c
+        cdef int64_t a, b, c, limit = number_limit()
         cdef Py_ssize_t i
         cdef int operation
         for i in range(self.size):
@@ -80,7 +79,7 @@ cdef class Tape(Numbers):
                     c = a - b
                 elif operation == MULTIPLY:     # divides only if a factor has more than 31 bits
                     if not (-MAX_FACTOR <= a <= MAX_FACTOR and -MAX_FACTOR <= b <= MAX_FACTOR) and a != 0 and (
-                            b > LIMIT // (a if a > 0 else -a) or -b > LIMIT // (a if a > 0 else -a)):
+                            b > limit // (a if a > 0 else -a) or -b > limit // (a if a > 0 else -a)):
                         return False
                     c = a * b
                 elif operation == EQUAL:
@@ -99,7 +98,7 @@ cdef class Tape(Numbers):
                     c = a % b
                     if c and (c < 0) != (b < 0):
                         c += b
-                if c >= LIMIT or c <= -LIMIT:
+                if c >= limit or c <= -limit:
                     return False
                 self.numbers[i] = c
             if self.guarded[i] and self.numbers[i] != self.expected[i]:

@@ -54,7 +54,7 @@ PACKED_AT_ONCE, STACK_BYTES, STACK_SUMS = ROUND, LOCAL_PANELS, LOCAL_SUMS
 
 
 cdef struct RightMatrices:      # as the caller gives them; steps in elements
-    const char *at
+    const char *data
     ptrdiff_t count
     ptrdiff_t column, depth     # from one column to the next, and along the depth
     int item                    # bytes of an element
@@ -62,7 +62,7 @@ cdef struct RightMatrices:      # as the caller gives them; steps in elements
 
 cdef struct Panels:             # of the right matrices
     # Each is NULL if the stack is large enough; otherwise it is scratch in the arena, or belongs to constant matrices.
-    const uint8_t *at           # the panels
+    const uint8_t *data         # the panels
     const int32_t *sums         # for bytes: the sum of each column
     int32_t *bias               # for bytes: the initial value of each column's accumulator
     ptrdiff_t nbytes, count     # bytes and panels of one matrix
@@ -127,7 +127,7 @@ cdef class BatchMatmul(Kernel):
         s.packs = packed is None
         if not s.packs:
             panels, sums = packed if s.kind == BYTES else (packed, None)
-            s.panels.at = <const uint8_t *>memory_of(panels, panels.nbytes)
+            s.panels.data = <const uint8_t *>memory_of(panels, panels.nbytes)
             s.panels.sums = <const int32_t *>memory_of(sums, sums.nbytes) if sums is not None else NULL
         if p.finish == HYBRID:
             p.hybrid.scale, p.hybrid.column_first = &scales[0] if scales.shape[0] else NULL, column_first
@@ -156,9 +156,9 @@ cdef class BatchMatmul(Kernel):
         s.products = self.which.shape[1]
         if arrays[Y].nbytes == 0:
             return 0
-        s.right.at, s.panels.bias = <const char *>address_of(arrays[W]), <int32_t *>address_of(arrays[BIAS])
+        s.right.data, s.panels.bias = <const char *>address_of(arrays[W]), <int32_t *>address_of(arrays[BIAS])
         if s.packs:
-            s.panels.at = <const uint8_t *>address_of(arrays[SCRATCH])
+            s.panels.data = <const uint8_t *>address_of(arrays[SCRATCH])
             s.panels.sums = <const int32_t *>address_of(arrays[SCRATCH_SUMS])
         s.right.column, s.right.depth = 1, s.n
         if s.adjoint:
@@ -226,7 +226,7 @@ cdef class BatchMatmul(Kernel):
 
 cdef void *address_of(const Strided *array) noexcept:
     """The first byte of an array, or NULL if it is absent or empty."""
-    return array.at if array != NULL and array.nbytes else NULL
+    return array.data if array != NULL and array.nbytes else NULL
 
 
 cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
@@ -237,7 +237,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     cdef int32_t sums[LOCAL_SUMS]
     cdef int32_t bias[LOCAL_SUMS]
     pool = parallel_pool(pool, s.products * s.m * s.n * s.k)
-    p.panels = s.panels.at if s.panels.at != NULL else <const uint8_t *>panels
+    p.panels = s.panels.data if s.panels.data != NULL else <const uint8_t *>panels
     p.sums = p.hybrid.sums = s.panels.sums if s.panels.sums != NULL else sums
     p.requantize.bias = s.panels.bias if s.panels.bias != NULL else bias
     if p.finish == HYBRID:
@@ -280,7 +280,7 @@ cdef void multiply_strips(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread)
         for row in range(s.m):
             slots.dots_f32(min(<ptrdiff_t>STRIP, s.n - j), s.k,
                            <const float *>s.product.window.x + (s.pairs.x[product] * s.m + row) * s.k,
-                           <const float *>s.right.at + s.pairs.w[product] * s.n * s.k + j * s.right.column,
+                           <const float *>s.right.data + s.pairs.w[product] * s.n * s.k + j * s.right.column,
                            s.right.column,
                            <float *>s.product.output.y + (s.pairs.y[product] * s.m + row) * s.n + j)
 
@@ -289,7 +289,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
     cdef const Product *p = &s.product
-    cdef ptrdiff_t i, j, k, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
+    cdef ptrdiff_t i, j, k, first, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
     cdef const int8_t *bytes
     cdef const int16_t *words
     cdef const uint8_t *w
@@ -298,10 +298,10 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     for i in range(begin, end):
         matrix, j0 = i // s.panels.count, i % s.panels.count * p.tile.nr
         n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
-        k = (s.pairs.base + matrix) * s.n * s.k + j0 * sj
+        first = (s.pairs.base + matrix) * s.n * s.k + j0 * sj       # element of the right matrices
         panel = <uint8_t *>p.panels + matrix * s.panels.nbytes
         if s.kind == FLOAT:
-            w, panel = <const uint8_t *>s.right.at + k * 4, panel + j0 * s.k * 4
+            w, panel = <const uint8_t *>s.right.data + first * 4, panel + j0 * s.k * 4
             if sk == 1:
                 float_product.pack_panels(&p.tile, w, n, s.k, panel)
                 continue
@@ -310,12 +310,12 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
             slots.copy_runs(s.k, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
             words_panel = <int16_t *>panel + j0 * s.k
-            words, bytes = <const int16_t *>s.right.at + k, <const int8_t *>s.right.at + k
+            words, bytes = <const int16_t *>s.right.data + first, <const int8_t *>s.right.data + first
             for j in range(n):
                 for k in range(s.k):
                     words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.right.item == 1 else words[j * sj + k * sk]
         else:
-            pack_bytes(s, <const uint8_t *>s.right.at + k, n, width, panel + j0 * p.padded_depth,
+            pack_bytes(s, <const uint8_t *>s.right.data + first, n, width, panel + j0 * p.padded_depth,
                        <int32_t *>p.sums + matrix * s.n + j0)
 
 

@@ -131,7 +131,7 @@ cdef class BlockwiseHybrid(Kernel):
     cdef void arrange(self, const Strided **arrays) noexcept:
         """Set the memory of `arrays`, as ARRAYS; the weights are set."""
         cdef QuantizedRows *rows = &self.rows
-        self.slots, self.y = slots, <float *>arrays[Y].at
+        self.slots, self.y = slots, <float *>arrays[Y].data
         set_rows(rows, arrays[X], arrays[Q], arrays[ROW_SCALES], arrays[ZERO_POINTS], arrays[X].shape[0],
                  self.blocks.depth, slots.q8.row_offset)
         self.fn, self.subnormals = <kernel_fn>blockwise_hybrid, FLUSH

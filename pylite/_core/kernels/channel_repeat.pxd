@@ -43,23 +43,23 @@ cdef inline int plan_repeat(ChannelRepeat *p, const pl_dw_lines *g, ptrdiff_t ch
     return 0
 
 
-cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t every,
+cdef inline ptrdiff_t line_in_order(ptrdiff_t index, ptrdiff_t lines, ptrdiff_t step,
                                     ptrdiff_t *left) noexcept nogil:
-    """Entry `index` of the order 0, every, 2 * every, ..., then 1, 1 + every, ... of an image's `lines` output lines.
+    """Entry `index` of the order 0, step, 2 * step, ..., then 1, 1 + step, ... of an image's `lines` output lines.
 
     left: set to the number of entries from this one to the end of its sequence.
     """
     cdef ptrdiff_t length, long_ones, first     # of the sequences, the first `long_ones` have one line more
-    if every == 1:
+    if step == 1:
         left[0] = lines - index
         return index
-    length, long_ones, first = lines // every, lines % every, 0
+    length, long_ones, first = lines // step, lines % step, 0
     if index < long_ones * (length + 1):
         length += 1
     else:
         index, first = index - long_ones * (length + 1), long_ones
     left[0] = length - index % length
-    return first + index // length + index % length * every
+    return first + index // length + index % length * step
 
 
 cdef inline ptrdiff_t lines_per_piece(ptrdiff_t lines, ptrdiff_t threads) noexcept nogil:

@@ -41,7 +41,7 @@ cdef class Require(Kernel):
             return None
         copy = <Require>self.base_copy()
         copy.size, copy.value, copy.failure = self.size, self.value, self.failure
-        copy.x, copy.n = <const uint8_t *>arrays[0].at, arrays[0].nbytes // self.size
+        copy.x, copy.n = <const uint8_t *>arrays[0].data, arrays[0].nbytes // self.size
         return copy
 
 

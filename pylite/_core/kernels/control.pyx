@@ -45,7 +45,7 @@ cdef int add(Moves self, Bytes to, Bytes source) except -1 nogil:
         raise ValueError(f"{source.n} bytes to copy into {to.n}")
     if self.count == self.room:
         raise IndexError(f"more than {self.room} copies")
-    self.moves[self.count] = Move(to.at, source.at, to.n)
+    self.moves[self.count] = Move(to.data, source.data, to.n)
     self.count += 1
     return 0
 
@@ -72,7 +72,7 @@ cdef class Caller(Kernel):
         """start() with arrays."""
         cdef IOBytes bytes = io_bytes_of(arrays)
         self.io = bytes
-        return self.start(callees, bytes.at, bytes.count)
+        return self.start(callees, bytes.items, bytes.count)
 
     cdef Kernel calling(self, list callees, const Bytes *arrays, Py_ssize_t count):
         cdef Caller other = type(self).__new__(type(self))
@@ -94,7 +94,7 @@ cdef class Invocation(Caller):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee callee = callees[0]
         cdef Py_ssize_t i
-        cdef const Bytes *io = callee.io.at
+        cdef const Bytes *io = callee.io.items
         if count != callee.io.count:
             raise ValueError(f"{count} arrays for {callee.io.count} inputs and outputs")
         self.enter(callee)
@@ -172,9 +172,9 @@ cdef class Branch(Nested):
             self.table[i] = <void *>invocation
         self.invocations = tuple(invocations)
         if arrays[0].n == 1:
-            self.flag = <const uint8_t *>arrays[0].at
+            self.flag = <const uint8_t *>arrays[0].data
         else:
-            self.number = <const int *>arrays[0].at
+            self.number = <const int *>arrays[0].data
         self.fn = <kernel_fn>run_branch
         return 0
 
@@ -207,8 +207,8 @@ cdef class While(Nested):
     cdef int start(self, list callees, const Bytes *arrays, Py_ssize_t count) except -1:
         cdef Callee test = callees[0], body = callees[1]
         cdef Py_ssize_t i, n = body.inputs
-        cdef const Bytes *inputs = body.io.at
-        cdef const Bytes *tested = test.io.at
+        cdef const Bytes *inputs = body.io.items
+        cdef const Bytes *tested = test.io.items
         cdef Bytes x, y
         if (count != 2 * n or body.io.count != 2 * n or test.inputs != n or test.io.count != n + 1
                 or tested[n].n != 1):
@@ -224,11 +224,11 @@ cdef class While(Nested):
             add(self.enter, x, arrays[i])
             add(self.leave, arrays[n + i], x)
             add(self.test.before, tested[i], x)
-            if x.n > 0 and y.at != x.at:
+            if x.n > 0 and y.data != x.data:
                 if is_among(inputs, n, y):      # copy it before that input is overwritten
                     y = self.copied(y, n)
                 add(self.back, x, y)
-        self.go_on = <const uint8_t *>tested[n].at
+        self.go_on = <const uint8_t *>tested[n].data
         self.fn = <kernel_fn>run_while
         return 0
 
@@ -253,7 +253,7 @@ cdef bint is_among(const Bytes *arrays, Py_ssize_t count, Bytes y) noexcept nogi
     """Does `y` lie in the memory of one of these arrays?"""
     cdef Py_ssize_t i
     for i in range(count):
-        if arrays[i].n > 0 and arrays[i].at == y.at:
+        if arrays[i].n > 0 and arrays[i].data == y.data:
             return True
     return False
 
@@ -316,7 +316,7 @@ cdef class Once(Nested):
         self.invocation = Invocation.__new__(Invocation)
         self.invocation.start(callees, NULL, 0)
         self.invocations = (self.invocation,)
-        self.flag, self.fn = <uint8_t *>arrays[0].at, <kernel_fn>run_once
+        self.flag, self.fn = <uint8_t *>arrays[0].data, <kernel_fn>run_once
         return 0
 
 

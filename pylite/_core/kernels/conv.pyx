@@ -40,7 +40,7 @@ cdef class ConvQ8(ImageProduct):
     into the scratch panels (uint8) and sums (int32 (k,)).
     """
     cdef pl_winograd winograd
-    cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one, if more than 1
+    cdef ptrdiff_t pixels   # output pixels that pixel packing computes as one, if more than 1; see packing.pack_q8
     cdef const uint8_t *weights     # weights to pack at each run, or NULL
     cdef const int32_t *bias        # for the float64 rule, or NULL
     cdef int x_zero, w_flip
@@ -57,13 +57,14 @@ cdef class ConvQ8(ImageProduct):
         self.owners = packed, zero, bias, weights, panels, sums
         if packed is not None:
             p.panels = <const uint8_t *>memory_of(packed[0], packed[0].size)
-            self.pixels = packed[2] if scales is None else 1
+        if scales is None:
+            parameters, self.pixels = packed[1], packed[2]
             if self.pixels == 0:
                 p.rows.source = WINOGRAD
         self.one_shape = packed is None or self.pixels > 1
         self.arrange(images.arrays, filter)
         if scales is None:
-            set_columns(&p.requantize, packed[1], p.depth, finish)
+            set_columns(&p.requantize, parameters, p.depth, finish)
         else:
             p.requantize.zero_point, p.requantize.low, p.requantize.high, p.requantize.flip = finish
             self.bias = &bias[0] if bias is not None else NULL

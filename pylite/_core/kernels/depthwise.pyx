@@ -60,8 +60,8 @@ cdef struct Depthwise:
     ptrdiff_t line, image, y_line           # strides in bytes
     ptrdiff_t y_item        # bytes of a result
     ptrdiff_t call_lines    # most output lines in one call of a micro-kernel
-    ptrdiff_t every         # from one of them to the next, in lines
-    bint borders            # may these have windows that are partly outside the image?
+    ptrdiff_t line_step     # from one of these lines to the next, in lines
+    bint takes_borders      # may they have windows that are partly outside the image?
     ptrdiff_t grain         # least number of output lines that a thread takes, or 0, see lines_per_piece()
     double cost             # of a product, relative to one of a float32 matrix product
     int lines_at_once       # see arrange()
@@ -74,17 +74,17 @@ cdef struct Depthwise:
     const float *column_scales      # for hybrid
     const float *floats     # for hybrid: the images; x holds their quantized values
     float *image_scales     # (n, c): the scales of images times the scales of columns
-    ptrdiff_t size          # elements of an image
+    ptrdiff_t image_size    # elements of an image
 
 
 cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     """Choose how many output lines one call of a micro-kernel computes; lines_at_once: see arrange()."""
     # The input lines of one call stay in the second-level cache.
     s.call_lines = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, CALL_BYTES // (s.line * s.stride))
-    s.every, s.lines_at_once, s.borders = 1, lines_at_once, lines_at_once > 0
+    s.line_step, s.lines_at_once, s.takes_borders = 1, lines_at_once, lines_at_once > 0
     if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
-        s.every = s.dilation
-        s.geometry.y_line *= s.every
+        s.line_step = s.dilation
+        s.geometry.y_line *= s.line_step
     if not lines_at_once:
         return
     if not shares_lines(s) or s.stride != s.geometry.stride or lines_at_once * s.stride + s.geometry.fh > PL_MAX_TAPS:
@@ -133,7 +133,7 @@ cdef class DepthwiseKernel(Kernel):
         if y.nbytes == 0 or x.nbytes == 0:
             return False
         self.lines, self.fn, s.slots = y.shape[0] * y.shape[1], <kernel_fn>depthwise, slots
-        s.x, s.y = <const uint8_t *>x.at, <uint8_t *>y.at
+        s.x, s.y = <const uint8_t *>x.data, <uint8_t *>y.data
         s.h, s.oh, s.line, s.image = x.shape[1], y.shape[1], x.strides[1], x.strides[0]
         s.y_line, s.y_item = y.strides[1], y.item
         (s.geometry.fh, s.geometry.fw, s.stride, s.geometry.stride, s.dilation, s.geometry.dilation,
@@ -141,7 +141,7 @@ cdef class DepthwiseKernel(Kernel):
         if s.geometry.fh * s.geometry.fw > PL_MAX_TAPS:
             raise ValueError(f"a depthwise filter of {s.geometry.fh} x {s.geometry.fw} taps is too large")
         s.geometry.width, s.geometry.pixels, s.geometry.c = x.shape[2], y.shape[2], y.shape[3]
-        s.geometry.y_line, s.size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
+        s.geometry.y_line, s.image_size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
         plan_repeat(&s.repeat, &s.geometry, x.shape[3], item, s.stride, shares_lines(s))
         notes = ["channels repeated, patch by patch"] if s.repeat.multiplier > 1 else []
         if s.multiply == multiply_f16:
@@ -175,7 +175,7 @@ cdef class DepthwiseKernel(Kernel):
         if not copy.arrange(x, y, sizes[0], s.lines_at_once):
             return None
         if s.floats != NULL:
-            copy.state.floats, copy.state.image_scales = <const float *>arrays[2].at, <float *>arrays[3].at
+            copy.state.floats, copy.state.image_scales = <const float *>arrays[2].data, <float *>arrays[3].data
         return copy
 
 
@@ -196,14 +196,14 @@ cdef inline int input_lines(const Depthwise *s, pl_dw_lines *g, const uint8_t **
 
     row: set to the address of each input line, NULL if it is outside the image.
     There are up to max_lines output lines, but only one if windows are partly outside the image, unless micro-kernels
-    take several such lines (s.borders).
+    take several such lines (s.takes_borders).
     """
     cdef ptrdiff_t first = line * s.stride - s.pad, y
-    cdef ptrdiff_t inside = (s.h - first - reach(g.fh, s.dilation)) // (s.stride * s.every) + 1
+    cdef ptrdiff_t inside = (s.h - first - reach(g.fh, s.dilation)) // (s.stride * s.line_step) + 1
     cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // s.stride + 1      # output lines whose input lines fit into `row`
     cdef int i, rows
-    g.lines = <int>max_lines if s.borders else 1
-    if first >= 0 and not s.borders:
+    g.lines = <int>max_lines if s.takes_borders else 1
+    if first >= 0 and not s.takes_borders:
         g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
     rows = <int>covered(g.lines, s.stride, g.fh)
     for i in range(rows):
@@ -225,7 +225,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef int rows
     while begin < end:
         image = fast_div(begin, s.oh)
-        line = line_in_order(begin - image * s.oh, s.oh, s.every, &left)
+        line = line_in_order(begin - image * s.oh, s.oh, s.line_step, &left)
         rows = input_lines(s, &g, row, s.x + image * s.image, line, min(s.call_lines, min(end - begin, left)))
         y = s.y + (image * s.oh + line) * s.y_line
         pixel = 0
@@ -350,9 +350,9 @@ cdef void center_images(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) n
     cdef ptrdiff_t i, j
     cdef int zero
     for i in range(begin, end):
-        x, scales = s.floats + i * s.size, s.image_scales + i * s.geometry.c
-        s.slots.range_f32(s.size, x, &low, &high)
+        x, scales = s.floats + i * s.image_size, s.image_scales + i * s.geometry.c
+        s.slots.range_f32(s.image_size, x, &low, &high)
         zero = pl_quantization(low, high, True, &scale, &inverse)
-        s.slots.quantize_whole(s.size, x, inverse, zero, <float *>s.x + i * s.size)
+        s.slots.quantize_whole(s.image_size, x, inverse, zero, <float *>s.x + i * s.image_size)
         for j in range(s.geometry.c):
             scales[j] = scale * s.column_scales[j]

@@ -103,7 +103,7 @@ cdef class Unary(Kernel):
             return None
         copy = <Unary>self.base_copy()
         copy.p, copy.loop = self.p, self.loop
-        copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].at, <uint8_t *>arrays[1].at
+        copy.loop.n, copy.loop.x, copy.loop.y = n, <const uint8_t *>arrays[0].data, <uint8_t *>arrays[1].data
         return copy
 
 
@@ -123,8 +123,9 @@ cdef class UnaryPerAxis(Kernel):
 
     shape: (outer, channels, inner); x, y: bytes, as for Unary; p: the parameters of all channels, one after another.
     """
-    cdef UnaryLoop loop
-    cdef ptrdiff_t channels, inner, p_size
+    cdef UnaryLoop loop     # its elements are rows
+    cdef ptrdiff_t channels, inner      # inner: elements of a row
+    cdef ptrdiff_t p_size   # bytes of a channel's parameters
     cdef const uint8_t[::1] x, p
     cdef uint8_t[::1] y
 
@@ -158,21 +159,24 @@ cdef void unary_rows(UnaryPerAxis self, ptrdiff_t begin, ptrdiff_t end, int thre
 
 
 # ---- two operands ------------------------------------------------------------------------------------------
+cdef struct Operand:
+    const uint8_t *x
+    ptrdiff_t size                  # bytes of an element
+    int step                        # elements between neighbours in a row; 0: one element is repeated
+    bint dense                      # is it not broadcast, and strided like y?
+    bint single_row                 # is it a single row, used for all rows of y?
+    ptrdiff_t strides[MAX_OUTER]    # bytes; 0 along broadcast axes
+
+
 cdef struct BinaryLoop:
     pl_binary_fn kernel
-    const uint8_t *a
-    const uint8_t *b
+    Operand a, b
     uint8_t *y
     const void *p
     ptrdiff_t rows, n               # rows of y; elements of a row
-    ptrdiff_t a_size, b_size, y_size        # bytes of an element
+    ptrdiff_t y_size                # bytes of an element
     int outer                       # dimensions outside the row
-    int a_step, b_step              # elements between neighbours in a row; 0: repeated
-    bint a_dense, b_dense           # is the operand not broadcast, and strided like y?
-    bint a_row, b_row               # is it a single row, used for all rows of y?
     ptrdiff_t shape[MAX_OUTER]
-    ptrdiff_t a_strides[MAX_OUTER]
-    ptrdiff_t b_strides[MAX_OUTER]
 
 
 cdef class Binary(Kernel):
@@ -192,9 +196,9 @@ cdef class Binary(Kernel):
         cdef Py_ssize_t a_bytes, b_bytes, y_bytes
         self.memory, self.a, self.b, self.p = y, a, b, kernel_parameters(name, p)
         loop.kernel, loop.p = binary_kernel(name), pointer(self.p)
-        loop.a, loop.b = first_byte(a, &a_bytes), first_byte(b, &b_bytes)
+        loop.a.x, loop.b.x = first_byte(a, &a_bytes), first_byte(b, &b_bytes)
         loop.y = first_byte(y, &y_bytes, PyBUF_WRITABLE)
-        loop.a_size, loop.b_size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
+        loop.a.size, loop.b.size = item_size(a_bytes, shape, a_strides), item_size(b_bytes, shape, b_strides)
         self.broadcast(shape, a_strides, b_strides)
         loop.y_size = y_bytes // max(loop.rows * loop.n, 1)
         self.algorithm = self.row_order()
@@ -213,12 +217,12 @@ cdef class Binary(Kernel):
         if arrays[0] == NULL:
             copy.a = self.a
         else:
-            loop.a = <const uint8_t *>arrays[0].at
+            loop.a.x = <const uint8_t *>arrays[0].data
         if arrays[1] == NULL:
             copy.b = self.b
         else:
-            loop.b = <const uint8_t *>arrays[1].at
-        loop.y = <uint8_t *>arrays[2].at
+            loop.b.x = <const uint8_t *>arrays[1].data
+        loop.y = <uint8_t *>arrays[2].data
         copy.broadcast(sizes[0], sizes[1], sizes[2])
         if loop.rows * loop.n == 0:
             return None
@@ -234,23 +238,27 @@ cdef class Binary(Kernel):
         """Set shape and strides; the sizes of elements are set."""
         cdef BinaryLoop *loop = &self.loop
         cdef Py_ssize_t i
-        loop.rows, loop.n, loop.a_step, loop.b_step = 1, 1, 1, 1
         loop.outer = max(len(shape) - 1, 0)
         if loop.outer > MAX_OUTER:
             raise ValueError(f"{len(shape)} dimensions cannot be broadcast")
-        if len(shape):
-            loop.n, loop.a_step, loop.b_step = shape[-1], a_strides[-1], b_strides[-1]
+        loop.rows, loop.n = 1, shape[-1] if shape else 1
         for i in range(loop.outer):
             loop.shape[i] = shape[i]
             loop.rows *= shape[i]
-        for i in range(loop.outer):
-            loop.a_strides[i] = loop.a_size * <ptrdiff_t>a_strides[i]
-            loop.b_strides[i] = loop.b_size * <ptrdiff_t>b_strides[i]
-        loop.a_dense, loop.b_dense = 0 not in a_strides, 0 not in b_strides
-        loop.a_row = loop.b_row = True
-        for i in range(loop.outer):
-            loop.a_row, loop.b_row = loop.a_row and not loop.a_strides[i], loop.b_row and not loop.b_strides[i]
+        set_strides(&loop.a, loop.outer, a_strides)
+        set_strides(&loop.b, loop.outer, b_strides)
         return 0
+
+
+cdef int set_strides(Operand *operand, int outer, tuple strides) except -1:
+    """Set the fields that depend on `strides`, in elements; the size of elements is set."""
+    cdef Py_ssize_t i
+    operand.step = strides[-1] if strides else 1
+    operand.dense, operand.single_row = 0 not in strides, True
+    for i in range(outer):
+        operand.strides[i] = operand.size * <ptrdiff_t>strides[i]
+        operand.single_row = operand.single_row and not operand.strides[i]
+    return 0
 
 
 cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -1:
@@ -267,8 +275,8 @@ cdef ptrdiff_t item_size(Py_ssize_t nbytes, tuple shape, tuple strides) except -
 
 cdef bint are_side_by_side(const BinaryLoop *loop) noexcept nogil:
     """Are several rows computed by one call of the micro-kernel?"""
-    if loop.rows >= REPETITIONS and (loop.a_dense or loop.a_row) and (loop.b_dense or loop.b_row):
-        return loop.n * max(loop.a_size, loop.b_size) <= REPEATED
+    if (loop.rows >= REPETITIONS and (loop.a.dense or loop.a.single_row) and (loop.b.dense or loop.b.single_row)):
+        return loop.n * max(loop.a.size, loop.b.size) <= REPEATED
     return loop.rows > 1 and loop.n * loop.y_size <= (SHORT if loop.y_size == 1 else SHORT_WIDE)
 
 
@@ -289,26 +297,30 @@ cdef struct RowPosition:    # of an element of y
 cdef void seek_row(const BinaryLoop *loop, ptrdiff_t element, RowPosition *at) noexcept nogil:
     cdef ptrdiff_t row = element // loop.n
     cdef int i
-    at.column, at.a, at.b = element % loop.n, loop.a, loop.b
+    at.column, at.a, at.b = element % loop.n, loop.a.x, loop.b.x
     for i in range(loop.outer - 1, -1, -1):
         at.index[i] = row % loop.shape[i]
         row = row // loop.shape[i]
-        at.a += at.index[i] * loop.a_strides[i]
-        at.b += at.index[i] * loop.b_strides[i]
+        at.a += at.index[i] * loop.a.strides[i]
+        at.b += at.index[i] * loop.b.strides[i]
 
 
 cdef void next_row(const BinaryLoop *loop, RowPosition *at) noexcept nogil:
     cdef int i
     at.column = 0
     for i in range(loop.outer - 1, -1, -1):
-        at.a += loop.a_strides[i]
-        at.b += loop.b_strides[i]
+        at.a += loop.a.strides[i]
+        at.b += loop.b.strides[i]
         at.index[i] += 1
         if at.index[i] < loop.shape[i]:
             break
-        at.a -= at.index[i] * loop.a_strides[i]
-        at.b -= at.index[i] * loop.b_strides[i]
+        at.a -= at.index[i] * loop.a.strides[i]
+        at.b -= at.index[i] * loop.b.strides[i]
         at.index[i] = 0
+
+
+cdef inline const uint8_t *element(const Operand *operand, const uint8_t *row, ptrdiff_t column) noexcept nogil:
+    return row + column * operand.step * operand.size
 
 
 cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
@@ -319,31 +331,31 @@ cdef void binary_range(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) no
     seek_row(loop, begin, &at)
     while begin < end:
         count = min(loop.n - at.column, end - begin)
-        loop.kernel(count, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
-                    at.b + at.column * loop.b_step * loop.b_size, loop.b_step, loop.y + begin * loop.y_size, loop.p)
+        loop.kernel(count, element(&loop.a, at.a, at.column), loop.a.step, element(&loop.b, at.b, at.column),
+                    loop.b.step, loop.y + begin * loop.y_size, loop.p)
         begin += count
         next_row(loop, &at)
 
 
-cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdiff_t n, ptrdiff_t rows,
-                 ptrdiff_t stride) noexcept nogil:
-    """Copy `rows` rows of n elements of `size` bytes side by side.  Rows are `stride` bytes apart.
+cdef void expand(const Operand *operand, const uint8_t *x, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t stride,
+                 uint8_t *to) noexcept nogil:
+    """Copy `rows` rows of n elements of an operand, from x on, side by side.  Rows are `stride` bytes apart.
 
-    step: 0 if a row repeats one element, else 1.  Up to PL_REPEAT_SLACK bytes past the copy are overwritten.
+    Up to PL_REPEAT_SLACK bytes past the copy are overwritten.
     """
-    cdef ptrdiff_t i, done = n * size, total = rows * done
-    if step and stride == done:
+    cdef ptrdiff_t i, done = n * operand.size, total = rows * done
+    if operand.step and stride == done:
         memmove(to, x, total)
-    elif step == 0 and stride == size and size <= 8:
-        slots.repeat_items(size, rows, n, x, to)
+    elif operand.step == 0 and stride == operand.size and operand.size <= 8:
+        slots.repeat_items(operand.size, rows, n, x, to)
     elif rows > 1 and stride:
         for i in range(rows):
-            expand(to + i * done, x + i * stride, step, size, n, 1, 0)
-    elif step == 0 and size == 1:
+            expand(operand, x + i * stride, n, 1, 0, to + i * done)
+    elif operand.step == 0 and operand.size == 1:
         memset(to, x[0], total)
     else:
-        if step == 0:
-            done = size
+        if operand.step == 0:
+            done = operand.size
         memmove(to, x, done)
         while done < total:             # double the copy
             memmove(to + done, to, min(done, total - done))
@@ -351,44 +363,62 @@ cdef void expand(uint8_t *to, const uint8_t *x, int step, ptrdiff_t size, ptrdif
 
 
 cdef void binary_blocks(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexcept nogil:
-    """binary_range() for rows side by side: several of them for each call of the micro-kernel."""
+    """binary_range() for short rows: each call of the micro-kernel computes a block of several rows.
+
+    A dense operand is read in place.  A single row is copied once, as often as a block has rows; then it serves all
+    blocks, which begin in the same column because they have whole numbers of rows.  Other operands are copied block by
+    block.
+    """
     cdef BinaryLoop *loop = <BinaryLoop *>ctx
     cdef uint8_t left[BLOCK + PL_REPEAT_SLACK]
     cdef uint8_t right[BLOCK + PL_REPEAT_SLACK]
-    cdef ptrdiff_t rows_per_block = BLOCK // max(loop.a_size, loop.b_size) // loop.n, filled, count, rows, first
-    cdef ptrdiff_t max_filled = (rows_per_block - 1) * loop.n   # whole rows, so each block begins in the same column
-    cdef int last = loop.outer - 1
+    cdef ptrdiff_t rows = BLOCK // max(loop.a.size, loop.b.size) // loop.n, count
     cdef RowPosition at
     seek_row(loop, begin, &at)
-    first = at.column
-    if loop.a_row:
-        expand(left, loop.a, loop.a_step, loop.a_size, loop.n, rows_per_block, 0)
-    if loop.b_row:
-        expand(right, loop.b, loop.b_step, loop.b_size, loop.n, rows_per_block, 0)
+    cdef ptrdiff_t column = at.column
+    if loop.a.single_row:
+        expand(&loop.a, loop.a.x, loop.n, rows, 0, left)
+    if loop.b.single_row:
+        expand(&loop.b, loop.b.x, loop.n, rows, 0, right)
     while begin < end:
-        filled = 0
-        while filled < max_filled and begin + filled < end:
-            count, rows = min(max_filled - filled, end - begin - filled), 1
-            if at.column == 0 and count > loop.n:
-                rows = min(count // loop.n, loop.shape[last] - at.index[last])
-            count = min(loop.n - at.column, count)
-            if not loop.a_dense and not loop.a_row:
-                expand(left + filled * loop.a_size, at.a + at.column * loop.a_step * loop.a_size, loop.a_step,
-                       loop.a_size, count, rows, loop.a_strides[last])
-            if not loop.b_dense and not loop.b_row:
-                expand(right + filled * loop.b_size, at.b + at.column * loop.b_step * loop.b_size, loop.b_step,
-                       loop.b_size, count, rows, loop.b_strides[last])
-            filled += rows * count
-            at.column += count
-            at.index[last] += rows - 1
-            at.a += (rows - 1) * loop.a_strides[last]
-            at.b += (rows - 1) * loop.b_strides[last]
-            if at.column == loop.n:
-                next_row(loop, &at)
-        loop.kernel(filled, loop.a + begin * loop.a_size if loop.a_dense else left + first * loop.a_size * loop.a_row,
-                    1, loop.b + begin * loop.b_size if loop.b_dense else right + first * loop.b_size * loop.b_row, 1,
+        count = min((rows - 1) * loop.n, end - begin)       # a single row begins at `column`, inside its first copy
+        copy_block(loop, &at, count, left, right)
+        loop.kernel(count, block_of(&loop.a, begin, column, left), 1, block_of(&loop.b, begin, column, right), 1,
                     loop.y + begin * loop.y_size, loop.p)
-        begin += filled
+        begin += count
+
+
+cdef inline const uint8_t *block_of(const Operand *operand, ptrdiff_t begin, ptrdiff_t column,
+                                    const uint8_t *copied) noexcept nogil:
+    """The operand's elements for those of y from `begin` on, which is in `column`."""
+    if operand.dense:
+        return operand.x + begin * operand.size
+    return copied + column * operand.size if operand.single_row else copied
+
+
+cdef void copy_block(const BinaryLoop *loop, RowPosition *at, ptrdiff_t total, uint8_t *left,
+                     uint8_t *right) noexcept nogil:
+    """Copy the operands that are neither dense nor single rows, for `total` elements of y; advance `at` past them."""
+    cdef ptrdiff_t done = 0, count, rows
+    cdef int last = loop.outer - 1
+    while done < total:
+        count, rows = total - done, 1
+        if at.column == 0 and count > loop.n:
+            rows = min(count // loop.n, loop.shape[last] - at.index[last])
+        count = min(loop.n - at.column, count)
+        if not loop.a.dense and not loop.a.single_row:
+            expand(&loop.a, element(&loop.a, at.a, at.column), count, rows, loop.a.strides[last],
+                   left + done * loop.a.size)
+        if not loop.b.dense and not loop.b.single_row:
+            expand(&loop.b, element(&loop.b, at.b, at.column), count, rows, loop.b.strides[last],
+                   right + done * loop.b.size)
+        done += rows * count
+        at.column += count
+        at.index[last] += rows - 1
+        at.a += (rows - 1) * loop.a.strides[last]
+        at.b += (rows - 1) * loop.b.strides[last]
+        if at.column == loop.n:
+            next_row(loop, at)
 
 
 def tabulate(c, str name, p, bint first):
@@ -421,11 +451,11 @@ cdef struct ChainStep:          # one function of a chain
     ptrdiff_t size              # bytes of an element of the result
 
 
-cdef inline const uint8_t *operand_at(const int *index, const Strided **arrays, const uint8_t *before) noexcept:
-    """The address of an operand, which was `before`, after arrays have moved."""
-    if before == NULL or index[0] >= CHAIN_ARRAYS or arrays[1 + index[0]] == NULL:
+cdef inline const uint8_t *moved_operand(const uint8_t *before, int index, const Strided **arrays) noexcept:
+    """The address of an operand, which was `before`, after arrays have moved; index: see ChainStep."""
+    if before == NULL or index >= CHAIN_ARRAYS or arrays[1 + index] == NULL:
         return before
-    return <const uint8_t *>arrays[1 + index[0]].at
+    return <const uint8_t *>arrays[1 + index].data
 
 
 cdef class Chain(Kernel):
@@ -477,12 +507,12 @@ cdef class Chain(Kernel):
             return None
         copy = <Chain>self.base_copy()
         copy.n, copy.block, copy.count, copy.parameters = sizes[0], self.block, self.count, self.parameters
-        copy.y = <uint8_t *>arrays[0].at
+        copy.y = <uint8_t *>arrays[0].data
         for i in range(self.count):
             copy.steps[i] = self.steps[i]
-            copy.steps[i].a = operand_at(&self.steps[i].a_index, arrays, self.steps[i].a)
+            copy.steps[i].a = moved_operand(self.steps[i].a, self.steps[i].a_index, arrays)
             if self.steps[i].binary != NULL:
-                copy.steps[i].b = operand_at(&self.steps[i].b_index, arrays, self.steps[i].b)
+                copy.steps[i].b = moved_operand(self.steps[i].b, self.steps[i].b_index, arrays)
         copy.owners = outside_arena(self.owners[:CHAIN_ARRAYS], arrays + 1) + self.owners[CHAIN_ARRAYS:]
         return copy
 

@@ -166,11 +166,11 @@ cdef class Abs(Kernel):
 
 cdef int magnitudes(Abs self, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t i
-    cdef const float *x = <const float *>self.x.at
-    cdef const double *x64 = <const double *>self.x.at
+    cdef const float *x = <const float *>self.x.data
+    cdef const double *x64 = <const double *>self.x.data
     for i in range(self.y.shape[0]):
         if self.x.item == 4:
-            (<float *>self.y.at)[i] = hypotf(x[2 * i], x[2 * i + 1])
+            (<float *>self.y.data)[i] = hypotf(x[2 * i], x[2 * i + 1])
         else:
-            (<double *>self.y.at)[i] = hypot(x64[2 * i], x64[2 * i + 1])
+            (<double *>self.y.data)[i] = hypot(x64[2 * i], x64[2 * i + 1])
     return 0

@@ -61,7 +61,7 @@ cdef class Gather(Kernel):
 
     cdef void arrange(self, const Strided **arrays, Py_ssize_t size, Py_ssize_t count, Py_ssize_t run,
                       Py_ssize_t batches, Py_ssize_t outer) noexcept:
-        self.x, self.y = <const uint8_t *>placed(arrays[0], self.x), <uint8_t *>arrays[2].at
+        self.x, self.y = <const uint8_t *>placed(arrays[0], self.x), <uint8_t *>arrays[2].data
         self.indices = <const uint8_t *>placed(arrays[1], self.indices)
         self.size, self.count, self.run, self.batches, self.outer = size, count, run, batches, outer
         self.fn = <kernel_fn>gather

@@ -91,7 +91,7 @@ cdef class ConvHybrid(ImageProduct):
         cdef const Strided *x = arrays[X]
         self.in_turn = p.hybrid.sums == NULL
         self.set_images(arrays[Q] if arrays[PIXELS] == NULL else arrays[PIXELS], arrays[Y], filter)
-        p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].at, arrays[PADDING].shape[1]
+        p.window.zero, p.window.zero_step = <const uint8_t *>arrays[PADDING].data, arrays[PADDING].shape[1]
         set_sizes(p, arrays[Y].shape[3], p.groups, p.window.fh * p.window.fw * p.window.length)
         p.rows.bytes.flip, p.finish = p.tile.offset, HYBRID   # q has the form of A panels
         p.rows.bytes.total = p.output.span * p.output.lines

@@ -144,7 +144,7 @@ cdef class Select(Kernel):
         copy.owners = outside_arena(self.owners, arrays)
         copy.condition, copy.x = <const uint8_t *>placed(arrays[0], self.condition), <const uint8_t *>placed(
             arrays[1], self.x)
-        copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].at, self.item
+        copy.y, copy.out, copy.item = <const uint8_t *>placed(arrays[2], self.y), <uint8_t *>arrays[3].data, self.item
         copy.arrange(sizes[0])
         return copy
 
@@ -245,9 +245,9 @@ cdef class Boxes(Kernel):
     cdef int place(self, const Strided **arrays) except -1:
         """Set the addresses of arrays that have moved."""
         if arrays[0] != NULL:
-            self.array, self.array_bytes = <uint8_t *>arrays[0].at, arrays[0].nbytes
+            self.array, self.array_bytes = <uint8_t *>arrays[0].data, arrays[0].nbytes
         if arrays[2] != NULL:
-            self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].at, arrays[2].nbytes
+            self.boxes, self.boxes_bytes = <uint8_t *>arrays[2].data, arrays[2].nbytes
         self.indices = <const uint8_t *>placed(arrays[1], self.indices)
         self.start = <const uint8_t *>placed(arrays[3], self.start)
         return 0
@@ -320,6 +320,7 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
     """Clip box and run to the array; False if nothing is left.  first: set to the rest's offsets in array and boxes."""
     cdef int64_t index, skipped
     cdef Py_ssize_t *size
+    cdef Py_ssize_t step    # of the boxes
     cdef int i, axis
     first[0] = first[1] = 0
     box[0], run[0] = self.box, self.run
@@ -329,16 +330,20 @@ cdef bint clip_box(Boxes self, const uint8_t *vector, Walk *box, Py_ssize_t *run
             if index < 0 or index > self.limit[i]:
                 return False
         else:
-            size = run if axis == self.box.n else &box.size[axis]
+            if axis == self.box.n:
+                size, step = run, self.run_b
+            else:
+                size, step = &box.size[axis], self.box.b[axis]
             if index > self.limit[i] or index <= -size[0]:
                 return False
             skipped = max(<int64_t>0, -index)
-            box.total //= 1 if axis == self.box.n else size[0]
             size[0] = min(<int64_t>size[0], self.limit[i] + 1 - index) - skipped
-            box.total *= 1 if axis == self.box.n else size[0]
-            first[1] += skipped * (self.run_b if axis == self.box.n else self.box.b[axis])
+            first[1] += skipped * step
             index += skipped
         first[0] += index * self.step[i]
+    box.total = 1
+    for i in range(box.n):
+        box.total *= box.size[i]
     return True
 
 

@@ -80,7 +80,7 @@ cdef void sort_dimensions(Copy self, const Strided *x, const Strided *y) noexcep
     """Set the dimensions: those of size 1 dropped, strides of y made positive and descending, neighbours merged."""
     cdef Py_ssize_t n, xs, ys
     cdef int i, j, count = 0
-    self.x, self.y, self.item = <const uint8_t *>x.at, <uint8_t *>y.at, y.item
+    self.x, self.y, self.item = <const uint8_t *>x.data, <uint8_t *>y.data, y.item
     for i in range(y.ndim):
         n, xs, ys = y.shape[i], x.strides[i], y.strides[i]
         if n == 1:

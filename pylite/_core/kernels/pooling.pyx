@@ -58,7 +58,7 @@ cdef class Pooling(Kernel):
     cdef int arrange(self, const Strided *x, const Strided *y, window, stride, before) except -1:
         """Set sizes, memory and windows."""
         cdef pl_window *w = &self.window
-        self.x, self.y = <const uint8_t *>x.at, <uint8_t *>y.at
+        self.x, self.y = <const uint8_t *>x.data, <uint8_t *>y.data
         self.x_image, self.x_line, self.y_image, self.y_line = x.strides[0], x.strides[1], y.strides[0], y.strides[1]
         self.h, self.out_h, self.out_w = x.shape[1], y.shape[1], y.shape[2]
         w.width, w.channels = x.shape[2], x.shape[3] // self.item

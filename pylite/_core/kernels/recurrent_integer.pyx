@@ -120,9 +120,8 @@ cdef class Lstm(SequenceKernel):
             if w is None:
                 self.layer.first = FORGET
                 continue
-            set_integer_matrix(&g.input, self.owners, w, bias, self.cells, self.depth, x_zero, multipliers[0])
-            set_integer_matrix(&g.recurrent, self.owners, r, None, self.cells, self.outputs, self.layer.h_zero,
-                               multipliers[1])
+            set_integer_matrix(&g.input, self.owners, w, bias, self.depth, x_zero, multipliers[0])
+            set_integer_matrix(&g.recurrent, self.owners, r, None, self.outputs, self.layer.h_zero, multipliers[1])
             g.peephole, g.norm = <const int16_t *>kept(self.owners, peephole), <const int16_t *>kept(self.owners, norm)
             g.norm_bias = <const int32_t *>kept(self.owners, norm_bias)
             set_multipliers(g, multipliers[2:], None if gates8 is None else gates8[i])
@@ -130,7 +129,7 @@ cdef class Lstm(SequenceKernel):
             self.layer.gates8, self.layer.projection_bias = 1, <const int32_t *>kept(self.owners, projection_bias)
             projection_bias = None
         # `hidden` has its zero point subtracted, which the bias adds again.
-        set_integer_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.outputs, self.cells,
+        set_integer_matrix(&self.layer.projection, self.owners, projection, projection_bias, self.cells,
                            -self.layer.hidden_zero, projection_multiplier)
         check_scratch(scratch, 4 * self.rows * self.cells)
         if self.layer.projection.panels != NULL:

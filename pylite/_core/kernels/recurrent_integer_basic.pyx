@@ -42,7 +42,8 @@ cdef class BasicLstm(Kernel):
             return
         self.slots, self.w_zero = slots, w_zero
         self.owners = []
-        set_integer_matrix(&self.w, self.owners, packed, bias, gates.shape[1], x.shape[1], 0, multiplier, 0x80)
+        set_integer_matrix(&self.w, self.owners, packed, bias, x.shape[1], 0, multiplier)
+        self.w.product.rows.bytes.flip = 0x80
         self.fn = <kernel_fn>basic_lstm
 
 
@@ -122,8 +123,7 @@ cdef class Svdf(Kernel):
         if 0 in y.shape[:2] or time.shape[1] == 0:
             return
         self.owners = []
-        set_integer_matrix(&self.features, self.owners, features, None, time.shape[0], x.shape[1], zeros[0],
-                           multipliers[0])
+        set_integer_matrix(&self.features, self.owners, features, None, x.shape[1], zeros[0], multipliers[0])
         self.m, self.e = multipliers[1]
         self.zero = zeros[1]
         if bias is None:

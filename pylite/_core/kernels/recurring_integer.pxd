@@ -16,22 +16,22 @@ cdef struct IntegerMatrix:  # weights (columns, depth)
     int e
 
 
-cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, ptrdiff_t columns, ptrdiff_t depth,
-                                   int zero, multiplier, int flip=0) except -1:
+cdef inline int set_integer_matrix(IntegerMatrix *w, list owners, packed, bias, ptrdiff_t depth, int zero,
+                                   multiplier) except -1:
     """Fill w, and append the owners of its memory to `owners`.
 
-    packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero, flip: of the rows that w
-    multiplies; multiplier: (m, e) of the sums.
+    packed: from packing.pack_weights, or None; bias: int32 (columns,) or None; zero: of the rows that w multiplies;
+    multiplier: (m, e) of the sums.
     """
     w.panels = NULL
-    if packed is None or columns == 0:
+    if packed is None or len(packed[1]) == 0:
         return 0
-    total = -(zero + slots.q8.offset) * packed[1].astype("int64")
+    panels, sums = packed
+    total = -(zero + slots.q8.offset) * sums.astype("int64")
     start = (total if bias is None else total + bias).astype("int32")
     w.bias = <const int32_t *>kept(owners, start)
-    w.panels = <const uint8_t *>(kept(owners, packed[0]) if packed[0].size else w.bias)
-    set_sizes(&w.product, columns, 1, depth)
-    w.product.rows.bytes.flip = flip
+    w.panels = <const uint8_t *>(kept(owners, panels) if panels.size else w.bias)
+    set_sizes(&w.product, len(sums), 1, depth)
     w.m, w.e = multiplier
     return 0
 

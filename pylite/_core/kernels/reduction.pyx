@@ -48,7 +48,7 @@ cdef class Reduction(Kernel):
     cdef int arrange(self, const Strided *x, const Strided *y, kept, loops, ptrdiff_t run) except -1:
         cdef pl_reduction *g = &self.g
         cdef int i, skip = 3 - len(loops)
-        self.x, self.y, self.empty = <const uint8_t *>x.at, <uint8_t *>y.at, x.nbytes == 0 or y.nbytes == 0
+        self.x, self.y, self.empty = <const uint8_t *>x.data, <uint8_t *>y.data, x.nbytes == 0 or y.nbytes == 0
         for i in range(3):
             g.n[i], g.stride[i] = loops[i - skip] if i >= skip else (1, 0)
         self.rank = len(kept) - 1

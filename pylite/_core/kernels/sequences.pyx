@@ -44,10 +44,10 @@ cdef class SequenceKernel(Kernel):
         cdef const Strided *y = arrays[Y]
         cdef int i
         self.steps, self.rows = y.shape[0], y.shape[1]
-        self.x, self.x_time, self.x_row = x.at if x.nbytes else NULL, x.strides[0], x.strides[1]
-        self.y, self.y_time, self.y_row, self.depth = y.at, y.strides[0], y.strides[1], x.shape[2]
+        self.x, self.x_time, self.x_row = x.data if x.nbytes else NULL, x.strides[0], x.strides[1]
+        self.y, self.y_time, self.y_row, self.depth = y.data, y.strides[0], y.strides[1], x.shape[2]
         if aux != NULL and aux.nbytes:
-            self.aux, self.aux_time, self.aux_row = aux.at, aux.strides[0], aux.strides[1]
+            self.aux, self.aux_time, self.aux_row = aux.data, aux.strides[0], aux.strides[1]
             self.aux_depth = aux.shape[2]
         self.state, self.cell_state = placed(arrays[H], before.state), placed(arrays[C], before.cell_state)
         for i in range(SCRATCHES):

@@ -50,7 +50,7 @@ cdef class RowKernel(Kernel):
         return 0
 
     cdef void set_rows(self, const Strided *x, const Strided *y) noexcept:
-        self.rows = Rows(x.at, y.at, x.shape[0], x.shape[1], y.shape[1] * y.item)
+        self.rows = Rows(x.data, y.data, x.shape[0], x.shape[1], y.shape[1] * y.item)
 
     cdef RowKernel copy_for(self, const Strided **arrays):
         """moved(), without the attributes of subclasses."""

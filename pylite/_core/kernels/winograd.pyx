@@ -39,7 +39,8 @@ cdef enum:
     CONVERTED = 512         # tiles times channels of float32 that are converted to float16 at once
     CHANNELS = 256          # most channels in float16
     PATCH = 6144            # float16 numbers of a patch: the pixels to convert, and 32 tiles times 16 results
-    GAP = 16                # floats between operands, which would otherwise fall into the same few sets of the cache
+    CACHE_WAY = 1024        # floats of a way of the first-level cache: addresses so far apart share a set of lines
+    GAP = 16                # floats between operands, which would otherwise share a few sets
     # For filters that are transformed at run time:
     BLOCK = 32              # most channels that are transformed at once
     MIN_BLOCK = BLOCK // 2  # least number of channels; winograd_in requires 16
@@ -126,14 +127,14 @@ cdef class WinogradF32(ImageProduct):
             return 0
         if arrays[SCRATCH].shape[0] < scratch_size(p.depth, p.columns, self.tiles.span):
             raise ValueError("the scratch is too small")
-        self.fn, self.scratch = <kernel_fn>run_chunks, <float *>arrays[SCRATCH].at
+        self.fn, self.scratch = <kernel_fn>run_chunks, <float *>arrays[SCRATCH].data
         return 0
 
 
 # ---- the transforms ------------------------------------------------------------------------------------------
 cdef inline ptrdiff_t pitch_of(ptrdiff_t n) noexcept nogil:
     """Elements from the start of one operand or product, of n elements, to the next one's."""
-    return n + GAP if n % 1024 == 0 else n
+    return n + GAP if n % CACHE_WAY == 0 else n
 
 
 cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptrdiff_t depth, char *v,
@@ -147,7 +148,7 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
     cdef const char *line[4]
     cdef ptrdiff_t step[4]
     cdef ptrdiff_t done = 0, count, pixels, n, ty, tx, ix, iy, i, size = depth * p.tile.bytes
-    cdef ptrdiff_t next = pitch_of(piece.rows * depth)
+    cdef ptrdiff_t pitch = pitch_of(piece.rows * depth)
     cdef const uint8_t *x
     cdef char *to
     cdef bint padded, converts = p.x_item != p.tile.bytes
@@ -178,9 +179,9 @@ cdef void transform_input(WinogradF32 self, const Piece *piece, ptrdiff_t k, ptr
                         memset(to, 0, size)
                     to += size
         if p.half:
-            p.slots.winograd_in_f16(count, depth, <const uint16_t **>line, step, <uint16_t *>v, next)
+            p.slots.winograd_in_f16(count, depth, <const uint16_t **>line, step, <uint16_t *>v, pitch)
         else:
-            p.slots.winograd_in(count, depth, <const float **>line, step, <float *>v, next)
+            p.slots.winograd_in(count, depth, <const float **>line, step, <float *>v, pitch)
         v += count * size
         done += count
 
@@ -194,7 +195,7 @@ cdef void transform_output(WinogradF32 self, const Piece *piece, const char *m, 
     cdef const Product *p = &self.product
     cdef const float *bias = p.float32.bias + j if p.float32.bias != NULL else NULL
     cdef ptrdiff_t done = 0, count, image, ty, tx, down, across, below, step, nr = p.tile.nr
-    cdef ptrdiff_t next = pitch_of(piece.rows * nr)
+    cdef ptrdiff_t pitch = pitch_of(piece.rows * nr)
     cdef char *y
     cdef char *to
     cdef bint single, converts = p.y_item != p.tile.bytes
@@ -212,10 +213,10 @@ cdef void transform_output(WinogradF32 self, const Piece *piece, const char *m, 
         if converts:
             to, below, step = patch, 2 * count * n, n
         if p.half:
-            p.slots.winograd_out_f16(count, n, <const uint16_t *>m, nr, next, bias, p.float32.low, p.float32.high,
+            p.slots.winograd_out_f16(count, n, <const uint16_t *>m, nr, pitch, bias, p.float32.low, p.float32.high,
                                      <uint16_t *>to, below, step)
         else:
-            p.slots.winograd_out(count, n, <const float *>m, nr, next, bias, p.float32.low, p.float32.high,
+            p.slots.winograd_out(count, n, <const float *>m, nr, pitch, bias, p.float32.low, p.float32.high,
                                  <float *>to, below, step)
         if converts:
             for i in range(2 if down else 1):
@@ -258,15 +259,15 @@ cdef void compute_pieces(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
     cdef char *to
     cdef const uint8_t *panel
     cdef const char *operand
-    cdef ptrdiff_t i, j, part, next, products, transformed = -1
+    cdef ptrdiff_t i, j, part, v_pitch, m_pitch, transformed = -1
     cdef pl_a_layout layout = pl_packed_layout(p.depth)
     cdef Piece piece
     cdef int n, nr = p.tile.nr
     for i in range(begin, end):
         get_piece(&p.division, &self.tiles, NULL, p.columns, i, &piece)
-        next, products = pitch_of(piece.rows * p.depth), pitch_of(piece.rows * nr)
-        m = v + 16 * next * p.tile.bytes
-        patch = m + 16 * products * p.tile.bytes
+        v_pitch, m_pitch = pitch_of(piece.rows * p.depth), pitch_of(piece.rows * nr)
+        m = v + 16 * v_pitch * p.tile.bytes
+        patch = m + 16 * m_pitch * p.tile.bytes
         if i // p.division.splits != transformed:
             transformed = i // p.division.splits
             transform_input(self, &piece, 0, p.depth, v, patch)
@@ -275,7 +276,7 @@ cdef void compute_pieces(WinogradF32 self, ptrdiff_t begin, ptrdiff_t end, int t
             n = <int>min(<ptrdiff_t>nr, piece.end - j)
             for part in range(16):
                 panel = p.panels + (part * p.padded_columns + j) * p.depth * p.tile.bytes
-                operand, to = v + part * next * p.tile.bytes, m + part * products * p.tile.bytes
+                operand, to = v + part * v_pitch * p.tile.bytes, m + part * m_pitch * p.tile.bytes
                 if p.half:
                     p.slots.gemm_f16(piece.rows, n, &layout, <const uint16_t *>operand, <const uint16_t *>panel, 1, 2,
                                      NULL, 0, 0, to, nr)
@@ -354,14 +355,14 @@ cdef void transform_filters(WinogradF32 self, ptrdiff_t first, ptrdiff_t depth, 
     """Transform the taps (depth, 9, width) from number `first` on to right operands u (16, depth, width)."""
     cdef const Product *p = &self.product
     cdef float taps[9 * CONVERTED_CHANNELS * PANEL]
-    cdef ptrdiff_t k = 0, n, next = pitch_of(depth * width)
+    cdef ptrdiff_t k = 0, n, pitch = pitch_of(depth * width)
     if not self.halves:
-        p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, next)
+        p.slots.winograd_filter(depth, width, <const float *>p.panels + first, u, pitch)
         return
     while k < depth:
         n = min(depth - k, <ptrdiff_t>CONVERTED_CHANNELS)
         p.slots.half_to_float(9 * n * width, <const uint16_t *>p.panels + first + 9 * k * width, taps, NULL)
-        p.slots.winograd_filter(n, width, taps, u + k * width, next)
+        p.slots.winograd_filter(n, width, taps, u + k * width, pitch)
         k += n
 
 

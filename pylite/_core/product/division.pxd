@@ -45,7 +45,7 @@ cdef inline void set_output(Output *o, const Strided *y):
     """Fill o for images y (n, oh, ow, columns) or volumes y (n, od, oh, ow, columns)."""
     cdef int h = y.ndim - 3             # the dimension oh
     cdef ptrdiff_t n = y.shape[0], ow = y.shape[h + 1]
-    o.y, o.sn, o.sd, o.sh, o.sw = y.at, y.strides[0], y.strides[1], y.strides[h], y.strides[h + 1]
+    o.y, o.sn, o.sd, o.sh, o.sw = y.data, y.strides[0], y.strides[1], y.strides[h], y.strides[h + 1]
     o.od, o.oh = y.shape[1] if h == 2 else 1, y.shape[h]
     o.span, o.lines = ow, n * o.od * o.oh
     if ((o.oh == 1 or o.sh == ow * o.sw) and (o.od == 1 or o.sd == o.oh * ow * o.sw)

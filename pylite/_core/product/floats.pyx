@@ -40,36 +40,45 @@ cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t d
 
 
 cdef void plan_rows(Product *p):
-    """Choose where rows come from.  Call it after p.window, p.output and set_sizes() are set."""
+    """Choose where rows come from, and how many a piece has.
+
+    Call it after p.window, p.output and set_sizes() are set.
+    """
     cdef const Window *w = &p.window
     cdef bint converts = p.half and p.x_item == 4       # are rows converted to float16 while they are packed?
-    cdef int pixels
+    cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
     plan_rows_in_place(p)
     if converts or not w.direct:
         p.rows.source = TAPS
-    pixels = pixels_of_piece(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
     if pixels:
         p.piece_rows = pixels
-        fit_panel(p)
-        return
-    if gathers_sections(p):
+    elif gathers_sections(p):
         p.rows.floats.section = PANEL_BYTES // (p.tile.nr * p.tile.bytes)
-        p.piece_rows = <int>min(<ptrdiff_t>(A_PANEL_BYTES // (p.rows.floats.section * p.tile.bytes)), p.output.span)
-        return
-    if not (w.direct or p.half) and p.columns <= p.tile.nv:     # tiles of one vector may have more rows
-        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), A_PANEL_BYTES // (p.rows.floats.section * p.tile.bytes))
-    if ((p.depth <= p.rows.floats.section or not w.direct) and not (converts and w.direct)
-            and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
-        p.piece_rows = p.rows.lines.pixels
-        if not w.direct:
-            p.rows.source, p.rows.floats.single_flag = LINES, 0
-        elif p.output.span <= SINGLE_PIECE:
-            p.piece_rows = <int>p.output.span
-        elif 0 < p.columns % p.tile.nr <= p.tile.nv:    # a panel of one vector, whose tiles have more rows
-            p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
+        p.piece_rows = <int>min(section_rows(p), p.output.span)
     elif converts and w.direct:     # weights are read once for as many rows as the first-level cache holds
         p.piece_rows *= max(1, min(<ptrdiff_t>HALF_TILES, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
+    elif ((p.depth <= p.rows.floats.section or not w.direct)
+            and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
+        take_lines(p)
+    elif not (w.direct or p.half) and p.columns <= p.tile.nv:   # tiles of one vector may have more rows
+        p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), section_rows(p))
     fit_panel(p)
+
+
+cdef ptrdiff_t section_rows(const Product *p) noexcept:
+    """Rows of which the largest A panel holds a section."""
+    return A_PANEL_BYTES // (p.rows.floats.section * p.tile.bytes)
+
+
+cdef void take_lines(Product *p) noexcept:
+    """Read the rows from the planned lines, which are the rows themselves if the window is direct."""
+    p.piece_rows = p.rows.lines.pixels
+    if not p.window.direct:
+        p.rows.source, p.rows.floats.single_flag = LINES, 0
+    elif p.output.span <= SINGLE_PIECE:
+        p.piece_rows = <int>p.output.span
+    elif 0 < p.columns % p.tile.nr <= p.tile.nv:        # a panel of one vector, whose tiles have more rows
+        p.piece_rows = max(p.piece_rows, 2 * p.tile.mr)
 
 
 cdef bint gathers_sections(const Product *p) noexcept:

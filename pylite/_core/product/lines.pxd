@@ -20,7 +20,9 @@ from pylite._core.simd cimport pl_a_layout, pl_tile
 
 cdef enum:
     MAX_PIXELS = 256        # most output pixels of a piece that packs lines
-    MAX_DIRECT_PIXELS = 120     # most output pixels of a piece whose rows are the pixels of the image
+    # Most output pixels of a piece whose rows are the pixels of the image.  Threads share pieces, and longer ones gain
+    # little.
+    MAX_DIRECT_PIXELS = 120
     CACHED_BYTES = 24576    # most bytes of lines that a piece reads, so that they stay in the first-level cache
     MIN_AHEAD = 4           # least number of output lines for which packing input lines ahead is faster
 

@@ -23,8 +23,8 @@ cdef struct QuantizedRows:
 cdef inline void set_rows(QuantizedRows *r, const Strided *x, const Strided *q, const Strided *scales,
                           const Strided *zeros, ptrdiff_t count, ptrdiff_t depth, int flip) noexcept:
     """Fill r for `count` consecutive rows."""
-    r.x, r.q = <const float *>x.at, <uint8_t *>q.at
-    r.scales, r.zeros = <float *>scales.at, <int32_t *>zeros.at
+    r.x, r.q = <const float *>x.data, <uint8_t *>q.data
+    r.scales, r.zeros = <float *>scales.data, <int32_t *>zeros.data
     r.count, r.depth, r.step, r.flip = count, depth, depth, flip
 
 

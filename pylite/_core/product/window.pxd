@@ -27,7 +27,7 @@ cdef struct Window:
 cdef inline void set_window(Window *w, const Strided *x, const Strided *y, ptrdiff_t groups, filter):
     """Set the Window w for images or volumes x and y, all but `zero`.  filter: as in images.ImageProduct."""
     cdef int i = x.ndim - 3             # the dimension h
-    w.x = <const uint8_t *>x.at if x.nbytes else NULL
+    w.x = <const uint8_t *>x.data if x.nbytes else NULL
     w.sn, w.sd, w.sh, w.sw = x.strides[0], x.strides[i - 1], x.strides[i], x.strides[i + 1]
     w.h, w.w, w.oh, w.ow, w.length = x.shape[i], x.shape[i + 1], y.shape[i], y.shape[i + 1], x.shape[i + 2] // groups
     w.length *= x.item

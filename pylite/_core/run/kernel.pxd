@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef struct Strided:    # an array in memory
-    char *at
+    char *data
     int ndim
     Py_ssize_t item     # bytes of an element
     Py_ssize_t nbytes   # of all elements
@@ -42,7 +42,7 @@ cdef int describe(tuple memory, tuple forms, Strided *operands, const Strided **
 
 
 cdef struct Bytes:      # a contiguous array
-    char *at
+    char *data
     Py_ssize_t n        # bytes, or -1 if there is no array
 
 
@@ -52,7 +52,7 @@ cdef Bytes bytes_of(array) except *
 
 cdef inline void *placed(const Strided *array, const void *before) noexcept:
     """The address of an argument of Kernel.moved(): `before` if the argument has not moved (NULL)."""
-    return <void *>before if array == NULL else <void *>array.at
+    return <void *>before if array == NULL else <void *>array.data
 
 
 # For Kernel.moved(): the owners, with None for each that has moved, because an array in an earlier arena would keep

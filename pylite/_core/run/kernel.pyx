@@ -113,7 +113,7 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
             raise ValueError(f"an array of {view.ndim} dimensions where kernels take {ndim or MAX_DIMS}")
         if item and view.itemsize != item:
             raise ValueError(f"an array with elements of {view.itemsize} bytes where kernels take {item}")
-        s.at, s.ndim, s.item, s.nbytes = <char *>view.buf, view.ndim, view.itemsize, view.len
+        s.data, s.ndim, s.item, s.nbytes = <char *>view.buf, view.ndim, view.itemsize, view.len
         for i in range(view.ndim):
             s.shape[i], s.strides[i] = view.shape[i], view.strides[i]
     finally:

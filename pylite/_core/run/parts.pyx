@@ -100,11 +100,11 @@ cdef class ArenaArray(Part):
         cdef const int64_t *numbers = context.tape.numbers
         cdef Strided *span = &self.span
         cdef Py_ssize_t size, stride = span.item, value_size = 1
-        cdef char *address = (context.bytes.at + context.starts[self.block] + current_value(&self.begin, numbers)
+        cdef char *address = (context.bytes.data + context.starts[self.block] + current_value(&self.begin, numbers)
                               + current_value(&self.offset, numbers) * span.item)
         cdef int i
-        self.changed = self.detached or address != span.at or context.arena is not self.arena
-        span.at, span.nbytes, self.arena = address, span.item, context.arena
+        self.changed = self.detached or address != span.data or context.arena is not self.arena
+        span.data, span.nbytes, self.arena = address, span.item, context.arena
         for i in range(span.ndim - 1, -1, -1):
             size = current_value(&self.shape[i], numbers)
             span.nbytes *= size
@@ -116,7 +116,7 @@ cdef class ArenaArray(Part):
             stride *= size
         for i in range(self.value_ndim):
             value_size *= current_value(&self.value_shape[i], numbers)
-        self.address, self.detached = address - context.bytes.at, value_size == 0 and span.nbytes > 0
+        self.address, self.detached = address - context.bytes.data, value_size == 0 and span.nbytes > 0
         if self.detached:
             self.changed, self.argument = True, empty(self.dimensions(), self.dtype)
         elif self.changed:
@@ -145,7 +145,7 @@ cdef class ArenaArray(Part):
     cdef Bytes bytes(self, list owners) except *:
         if self.detached or self.strided:
             return Part.bytes(self, owners)
-        return Bytes(self.span.at, self.span.nbytes)
+        return Bytes(self.span.data, self.span.nbytes)
 
     cdef object value(self):
         cdef const Strided *span = &self.span

@@ -19,7 +19,7 @@ cdef class Program:
 
 
 cdef class IOBytes:
-    cdef Bytes *at              # inputs, then outputs
+    cdef Bytes *items           # inputs, then outputs
     cdef Py_ssize_t count
     cdef object owner           # keeps their memory alive
     cpdef Callee callee(self, Segment segment, Py_ssize_t inputs, list absent)

@@ -109,12 +109,12 @@ cdef class IOBytes:
     """The bytes of a subgraph's inputs and outputs, or of a caller's arrays for them.  owner: keeps them alive."""
     def __cinit__(self, Py_ssize_t count):
         self.count = count
-        self.at = <Bytes *>malloc(max(1, count) * sizeof(Bytes))
-        if self.at == NULL:
+        self.items = <Bytes *>malloc(max(1, count) * sizeof(Bytes))
+        if self.items == NULL:
             raise MemoryError(f"no memory for {count} inputs and outputs")
 
     def __dealloc__(self):
-        free(self.at)
+        free(self.items)
 
     cpdef Callee callee(self, Segment segment, Py_ssize_t inputs, list absent):
         """The Callee that runs `segment` on these bytes.  absent: the inputs that callers do not copy."""
@@ -123,9 +123,9 @@ cdef class IOBytes:
         if absent:
             io = IOBytes(self.count)
             io.owner = self.owner
-            memcpy(io.at, self.at, self.count * sizeof(Bytes))
+            memcpy(io.items, self.items, self.count * sizeof(Bytes))
             for position in absent:
-                io.at[position].n = -1
+                io.items[position].n = -1
         callee.program, callee.failure, callee.segment = segment.program, segment.failure, segment
         callee.inputs, callee.io = inputs, io
         return callee
@@ -136,7 +136,7 @@ cdef IOBytes io_bytes_of(arrays):
     cdef Py_ssize_t i
     io.owner = arrays
     for i in range(io.count):
-        io.at[i] = bytes_of(arrays[i])
+        io.items[i] = bytes_of(arrays[i])
     return io
 
 

@@ -145,11 +145,11 @@ cdef class BoundCall:
         cdef list callees = [callee.entry for _, _, callee in self.callees], owners = [rebinder.arena, self.fixed_bytes]
         cdef Kernel kernel
         cdef Py_ssize_t i, position
-        memcpy(arrays.at, self.fixed_bytes.at, arrays.count * sizeof(Bytes))
+        memcpy(arrays.items, self.fixed_bytes.items, arrays.count * sizeof(Bytes))
         for i in range(self.count):
             position = <Py_ssize_t>self.keys[i] - self.first_array
-            arrays.at[position] = (<Part>self.table[i]).bytes(owners)
-        kernel = self.kernel.calling(callees, arrays.at, arrays.count)
+            arrays.items[position] = (<Part>self.table[i]).bytes(owners)
+        kernel = self.kernel.calling(callees, arrays.items, arrays.count)
         if kernel is not None:
             kernel.memory = owners
         return kernel
@@ -267,7 +267,7 @@ cdef class Rebinder(BindingContext):
         io = IOBytes(len(self.io_parts))
         io.owner = owners
         for i in range(io.count):
-            io.at[i] = (<Part>self.io_parts[i]).bytes(owners)
+            io.items[i] = (<Part>self.io_parts[i]).bytes(owners)
         return io
 
     cdef Part register(self, key, Part part):

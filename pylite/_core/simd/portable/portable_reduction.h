@@ -20,44 +20,43 @@ enum { REDUCE_LANES = 64, REDUCE_LINE = 256, REDUCE_MAX = 1024, REDUCE_STEPS = 2
 #define LOAD_S8(v) ((int8_t)((v) ^ flip))
 #define LOAD_U8(v) ((uint8_t)((v) ^ flip))
 #define LOAD_S16(v) ((int16_t)((v) ^ flip))
-/* How a lane starts, and how it ends: it replaces its accumulator, or, as a 16-bit sum of bytes, is added to it. */
-#define LANE_IS_ACC(acc) (acc)
-#define ACC_IS_LANE(acc, lane) (lane)
-#define LANE_IS_ZERO(acc) 0
 #define REPEAT_8(v) v, v, v, v, v, v, v, v
-#define ACC_ADDS_LANE(acc, lane) ((acc) + (lane))
 
-/* FEW: the name of lanes() for LANES / 8 lanes. */
-#define REDUCE_ROWS(name, T, A, N, LANES, GROUP, FLIP, LOAD, JOIN, START, END, IDENTITY, FEW) \
+/* T, N, A: the types of elements, of lanes and of accumulators.  A lane replaces its accumulator or, if it is narrower,
+ * is added to it.  FEW: the name of lanes() for REDUCE_LANES / 8 lanes. */
+#define REDUCE_ROWS(name, T, N, A, LOAD, JOIN, IDENTITY, FEW) \
+  enum { name##_GROUP = sizeof(T) == 1 ? 32 : 16, name##_NARROW = sizeof(N) < sizeof(A) }; \
   /* `lanes` accumulators in registers, joined with up to GROUP rows; before: their values so far */ \
   PL_INLINE void name##_lanes(const size_t lanes, const pl_reduction *g, ptrdiff_t rows, ptrdiff_t stride, \
                               const T *p, const A *before, A *acc) { \
-    N lane[LANES]; \
-    FLIP; \
-    for (size_t i = 0; i < lanes; i++) lane[i] = (N)START(before[i]); \
+    N lane[REDUCE_LANES]; \
+    const T flip = (T)g->flip; \
+    const float sign = g->sign; \
+    (void)flip, (void)sign; /* LOAD uses one at most */ \
+    for (size_t i = 0; i < lanes; i++) lane[i] = name##_NARROW ? 0 : (N)before[i]; \
     for (; rows > 0; rows--, p += stride) \
       for (size_t i = 0; i < lanes; i++) lane[i] = (N)JOIN(lane[i], LOAD(p[i])); \
     PL_INDEPENDENT \
-    for (size_t i = 0; i < lanes; i++) acc[i] = END(before[i], lane[i]); \
+    for (size_t i = 0; i < lanes; i++) acc[i] = name##_NARROW ? before[i] + lane[i] : lane[i]; \
   } \
   /* acc[i] joined with n rows of m elements, stride apart; fresh: accumulators are to start from the identity */ \
   static void name##_rows(const pl_reduction *g, size_t m, ptrdiff_t n, ptrdiff_t stride, const void *x, int fresh, \
                           void *acc0) { \
-    static const A identities[LANES] = {REPEAT_8(REPEAT_8(IDENTITY))}; \
-    enum { FEW_LANES = LANES / 8 }; \
+    static const A identities[REDUCE_LANES] = {REPEAT_8(REPEAT_8(IDENTITY))}; \
+    enum { FEW_LANES = REDUCE_LANES / 8 }; \
     const T *row = x; \
     A *acc = acc0, last[FEW_LANES]; \
     for (ptrdiff_t rows; n > 0; n -= rows, row += rows * stride, fresh = 0) { \
       const A *before = fresh ? identities : acc; \
       const size_t step = !fresh; \
       size_t i = 0; \
-      rows = n < GROUP ? n : GROUP; \
+      rows = n < name##_GROUP ? n : name##_GROUP; \
       if (m % FEW_LANES && m > FEW_LANES && !fresh) memcpy(last, acc + m - FEW_LANES, sizeof last); \
-      for (; i + LANES <= m; i += LANES) \
-        name##_lanes(LANES, g, rows, stride, row + i, before + i * step, acc + i); \
-      if (i + LANES / 2 <= m) { \
-        name##_lanes(LANES / 2, g, rows, stride, row + i, before + i * step, acc + i); \
-        i += LANES / 2; \
+      for (; i + REDUCE_LANES <= m; i += REDUCE_LANES) \
+        name##_lanes(REDUCE_LANES, g, rows, stride, row + i, before + i * step, acc + i); \
+      if (i + REDUCE_LANES / 2 <= m) { \
+        name##_lanes(REDUCE_LANES / 2, g, rows, stride, row + i, before + i * step, acc + i); \
+        i += REDUCE_LANES / 2; \
       } \
       for (; i < m && m >= FEW_LANES; i += FEW_LANES) { /* the last block overlaps the one before */ \
         const size_t at = i + FEW_LANES <= m ? i : m - FEW_LANES; \
@@ -164,17 +163,12 @@ PL_INLINE void sum_8_few(const size_t lanes, const pl_reduction *g, ptrdiff_t ro
   }
   for (int i = 0; i < 8; i++) acc[i] = before[i] + sum[i];
 }
-REDUCE_ROWS(sum_f32, float, float, float, 64, 16, (void)g, LOAD_AS_IS, JOIN_ADD, LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
-REDUCE_ROWS(sum_8, uint8_t, int32_t, int16_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_S8, JOIN_ADD,
-            LANE_IS_ZERO, ACC_ADDS_LANE, 0, few)
-REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_ADD,
-            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
-REDUCE_ROWS(max_f32, float, float, float, 64, 16, const float sign = g->sign, LOAD_F32, JOIN_MAX_F32, LANE_IS_ACC,
-            ACC_IS_LANE, -FLT_MAX, lanes)
-REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, 64, 32, const uint8_t flip = (uint8_t)g->flip, LOAD_U8, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE, 0, lanes)
-REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, 64, 16, const int16_t flip = (int16_t)g->flip, LOAD_S16, JOIN_MAX,
-            LANE_IS_ACC, ACC_IS_LANE, INT16_MIN, lanes)
+REDUCE_ROWS(sum_f32, float, float, float, LOAD_AS_IS, JOIN_ADD, 0, lanes)
+REDUCE_ROWS(sum_8, uint8_t, int16_t, int32_t, LOAD_S8, JOIN_ADD, 0, few)
+REDUCE_ROWS(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD, 0, lanes)
+REDUCE_ROWS(max_f32, float, float, float, LOAD_F32, JOIN_MAX_F32, -FLT_MAX, lanes)
+REDUCE_ROWS(max_8, uint8_t, uint8_t, uint8_t, LOAD_U8, JOIN_MAX, 0, lanes)
+REDUCE_ROWS(max_16, int16_t, int16_t, int16_t, LOAD_S16, JOIN_MAX, INT16_MIN, lanes)
 JOIN_RUN(total_f32, JOIN_ADD, 0, LOAD_AS_IS)
 REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 REDUCE_JOIN(sum_f32, float, total_f32(n, 1, run))

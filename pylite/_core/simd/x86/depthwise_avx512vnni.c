@@ -139,53 +139,63 @@ static void pack_lines(const pl_dw_lines *g, const uint8_t *const *row, int rows
   }
 }
 
-/* The n places of a line where a block of 64 channels with the same weights lies: `step` bytes apart in the line
- * buffer, `y_step` in the output.  The last one has only `tail` channels. */
-typedef struct { ptrdiff_t n, step, y_step; int tail; } block_places;
+/* 64 channels with the same weights, which lie in n places of a line: `step` bytes apart in the line buffer, `y_step`
+ * in the output.  The last place has only `tail` channels. */
+typedef struct {
+  ptrdiff_t n, step, y_step;
+  int tail;
+  const ptrdiff_t *tap; /* offsets of the taps in the line buffers, or -1 for the padding of a group */
+  const int8_t *w;
+  const pl_columns *q;
+  ptrdiff_t j; /* the block's place in q */
+  const ends *e;
+} block;
 
-/* Computes one block of channels at all its places in an output line.  tap[i]: offset of tap i in the line buffers, or
- * -1 for the padding of a group; j: the block's place in the parameters q. */
-PL_INLINE void block(int groups, int w_zero, const uint8_t *x, const ptrdiff_t *tap, const block_places *places,
-                     const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y) {
+/* Computes b in one output line. */
+PL_INLINE void one_line(int groups, int w_zero, const uint8_t *x, const block *b, uint8_t *y) {
+  const pl_columns *q = b->q;
+  const ptrdiff_t j = b->j;
   const __m512i none = _mm512_setzero_si512(), zero = _mm512_set1_epi32(w_zero), ones = _mm512_set1_epi8(1);
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
-  for (ptrdiff_t i = 0; i < places->n; i++, x += places->step, y += places->y_step) {
+  for (ptrdiff_t i = 0; i < b->n; i++, x += b->step, y += b->y_step) {
     __m512i acc[4], sum[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) acc[v] = _mm512_loadu_si512(q->bias + j + LANES * v), sum[v] = none;
     for (int g = 0; g < groups; g++) {
       __m512i t[4], v[4];
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) t[k] = tap[4 * g + k] < 0 ? none : _mm512_loadu_si512(x + tap[4 * g + k]);
+      for (int k = 0; k < 4; k++) t[k] = b->tap[4 * g + k] < 0 ? none : _mm512_loadu_si512(x + b->tap[4 * g + k]);
       interleave(t[0], t[1], t[2], t[3], v);
 #pragma GCC unroll 4
       for (int k = 0; k < 4; k++) {
-        DOT(acc[k], v[k], _mm512_loadu_si512(w + (4 * g + k) * 64));
+        DOT(acc[k], v[k], _mm512_loadu_si512(b->w + (4 * g + k) * 64));
         if (w_zero) DOT(sum[k], v[k], ones);
       }
     }
     if (w_zero)
 #pragma GCC unroll 4
       for (int v = 0; v < 4; v++) acc[v] = _mm512_sub_epi32(acc[v], _mm512_mullo_epi32(sum[v], zero));
-    finish(acc, scales, q, j, e, i == places->n - 1 ? places->tail : 64, y);
+    finish(acc, scales, q, j, b->e, i == b->n - 1 ? b->tail : 64, y);
   }
 }
 
-/* block() for 3 x 3 filters and two output lines, y_line apart: the pixels of an input line (lines are `pitch` apart)
- * are interleaved once for both.  More lines would gain little, because the third begins when the first is almost
- * done. */
-PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, const ptrdiff_t *taps, ptrdiff_t pitch,
-                         const block_places *places, const int8_t *w, const pl_columns *q, ptrdiff_t j,
-                         const ends *e, uint8_t *y, ptrdiff_t y_line) {
+/* one_line() for 3 x 3 filters and two output lines, y_line apart: the pixels of an input line (lines are `pitch`
+ * apart) are interleaved once for both.  More lines would gain little, because the third begins when the first is
+ * almost done. */
+PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, ptrdiff_t pitch, const block *b,
+                         uint8_t *y, ptrdiff_t y_line) {
+  const pl_columns *q = b->q;
+  const ptrdiff_t j = b->j;
   const scaling scales[4] = {scaling_of(q, j), scaling_of(q, j + LANES), scaling_of(q, j + 2 * LANES),
                              scaling_of(q, j + 3 * LANES)};
-  const ptrdiff_t n = places->n, step = places->step, y_step = places->y_step, tap[3] = {taps[0], taps[1], taps[2]};
-  const int tail = places->tail;
-  const ends local = *e;
+  const ptrdiff_t n = b->n, step = b->step, y_step = b->y_step, tap[3] = {b->tap[0], b->tap[1], b->tap[2]};
+  const int tail = b->tail;
+  const ends local = *b->e;
+  const int8_t *w = b->w;
   const int32_t *bias = q->bias + j;
   for (ptrdiff_t i = 0; i < n; i++, x += step, y += y_step) {
-    const uint8_t *a = x + tap[0], *b = x + tap[1], *c = x + tap[2];
+    const uint8_t *left = x + tap[0], *middle = x + tap[1], *right = x + tap[2];
     __m512i acc[2][4], v[4], before[4];
 #pragma GCC unroll 4
     for (int k = 0; k < 4; k++) {
@@ -194,8 +204,8 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, con
       acc[0][k] = acc[1][k] = start;
     }
 #pragma GCC unroll 5
-    for (int row = 0; row < 3 + stride; row++, a += pitch, b += pitch, c += pitch) {
-      __m512i first = _mm512_loadu_si512(a), second = _mm512_loadu_si512(b), last = _mm512_loadu_si512(c);
+    for (int row = 0; row < 3 + stride; row++, left += pitch, middle += pitch, right += pitch) {
+      __m512i first = _mm512_loadu_si512(left), second = _mm512_loadu_si512(middle), last = _mm512_loadu_si512(right);
       IN_REGISTER(first);
       IN_REGISTER(second);
       IN_REGISTER(last);
@@ -290,19 +300,17 @@ static void place_taps(const pl_dw_lines *g, const chunk *k, ptrdiff_t channels,
 }
 
 /* Computes all output lines of a chunk for one block of channels. */
-PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const ptrdiff_t *tap, const block_places *places,
-                           const int8_t *w, const pl_columns *q, ptrdiff_t j, const ends *e, uint8_t *y,
-                           ptrdiff_t y_line) {
+PL_INLINE void block_lines(const chunk *k, const uint8_t *x, const block *b, uint8_t *y, ptrdiff_t y_line) {
   const int s = k->stride, w_zero = k->w_zero, relu = k->relu;
   const ptrdiff_t pitch = k->pitch;
   int i = 0;
-#define PAIR(relu, stride, w_zero) two_lines(relu, stride, w_zero, x, tap, pitch, places, w, q, j, e, y, y_line)
+#define PAIR(relu, stride, w_zero) two_lines(relu, stride, w_zero, x, pitch, b, y, y_line)
 #define PAIRS(relu) \
   (s == 1 ? w_zero ? PAIR(relu, 1, w_zero) : PAIR(relu, 1, 0) : w_zero ? PAIR(relu, 2, w_zero) : PAIR(relu, 2, 0))
   for (; k->pairs && i + 2 <= k->lines; i += 2, x += 2 * s * pitch, y += 2 * y_line) relu ? PAIRS(1) : PAIRS(0);
 #undef PAIRS
 #undef PAIR
-  for (; i < k->lines; i++, x += s * pitch, y += y_line) block(k->groups, w_zero, x, tap, places, w, q, j, e, y);
+  for (; i < k->lines; i++, x += s * pitch, y += y_line) one_line(k->groups, w_zero, x, b, y);
 }
 
 /* Computes all output lines, chunk by chunk. */
@@ -337,14 +345,15 @@ static void wrapped(const pl_dw_lines *g, int flip, int w_zero, const int8_t *w,
         k.pitch = width * part;
         pack_lines(&packed, g->row + line * s, k.rows, pixel * s - g->pad, width, c_begin, part, flip, buffers);
         place_taps(g, &k, part, taps, tap);
-        for (ptrdiff_t b = 0; b < blocks && b * NR < bytes; b++) {
-          block_places places = {.n = whole ? pixels : (bytes - b * NR + period - 1) / period};
-          places.step = whole ? s * part : period;
-          places.y_step = whole ? g->c : period;
-          const ptrdiff_t j = c_begin + b * NR, left = bytes - b * NR - (places.n - 1) * period;
-          places.tail = left < NR ? (int)left : NR;
-          block_lines(&k, buffers + b * NR, tap, &places, w + j * 4 * k.groups, &local, j, &e,
-                      y + line * g->y_line + pixel * g->c + j, g->y_line);
+        for (ptrdiff_t i = 0; i < blocks && i * NR < bytes; i++) {
+          block b = {.n = whole ? pixels : (bytes - i * NR + period - 1) / period, .tap = tap, .q = &local, .e = &e};
+          b.step = whole ? s * part : period;
+          b.y_step = whole ? g->c : period;
+          b.j = c_begin + i * NR;
+          const ptrdiff_t left = bytes - i * NR - (b.n - 1) * period;
+          b.tail = left < NR ? (int)left : NR;
+          b.w = w + b.j * 4 * k.groups;
+          block_lines(&k, buffers + i * NR, &b, y + line * g->y_line + pixel * g->c + b.j, g->y_line);
         }
       }
     }

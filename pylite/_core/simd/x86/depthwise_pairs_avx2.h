@@ -13,15 +13,14 @@ enum {
   AT_ONCE = 4          /* output pixels that are computed together */
 };
 
-/* The weights of one block for up to two output lines, [line][pair][column][half]. */
-typedef struct { __m256i w[PAIRED_TAPS][2]; } paired_weights;
-
-/* How the sums of a block become bytes: pl_columns from column j on, some of it in all lanes. */
+/* A block of channels. */
 typedef struct {
-  __m256i zero_point, low, high, flip;
+  __m256i weights[PAIRED_TAPS][2]; /* for up to two output lines: [line][pair][column][half] */
+  __m256i zero_point, low, high, flip; /* of q, in all lanes */
   const pl_columns *q;
-  ptrdiff_t j;
-} block_finish;
+  ptrdiff_t j;        /* the block's first column in q */
+  ptrdiff_t channels; /* that are stored: fewer than 16 at the end of a pixel */
+} paired_block;
 
 /* The weights of tap (y, x) for the channels of a half, as the first or the second number of pairs; 0 if the filter has
  * no line y. */
@@ -32,15 +31,15 @@ PL_INLINE __m256i weight_of(const int32_t *w, int half, int fw, int fh, int y, i
   if (second) return t % 2 ? _mm256_slli_epi32(_mm256_srli_epi32(two, 16), 16) : _mm256_slli_epi32(two, 16);
   return t % 2 ? _mm256_srli_epi32(two, 16) : _mm256_srli_epi32(_mm256_slli_epi32(two, 16), 16);
 }
-/* Sets `to` to the weights w of a block, for `lines` output lines that read `pairs` pairs. */
-static void pair_weights(const pl_dw_lines *g, const int32_t *w, int lines, int pairs, paired_weights *to) {
+/* Sets the weights of b to w, for `lines` output lines that read `pairs` pairs. */
+static void pair_weights(const pl_dw_lines *g, const int32_t *w, int lines, int pairs, paired_block *b) {
   int i = 0;
   for (int line = 0; line < lines; line++)
     for (int p = 0; p < pairs; p++)
       for (int x = 0; x < g->fw; x++, i++)
         for (int half = 0; half < 2; half++)
-          to->w[i][half] = _mm256_or_si256(weight_of(w, half, g->fw, g->fh, 2 * p - line, x, 0),
-                                           weight_of(w, half, g->fw, g->fh, 2 * p + 1 - line, x, 1));
+          b->weights[i][half] = _mm256_or_si256(weight_of(w, half, g->fw, g->fh, 2 * p - line, x, 0),
+                                                weight_of(w, half, g->fw, g->fh, 2 * p + 1 - line, x, 1));
 }
 
 /* n channels of a pixel as 16-bit numbers.  If n < 16, these are the last channels of the pixel. */
@@ -79,32 +78,33 @@ static __attribute__((noinline)) void copy_pair(const pl_dw_lines *g, const uint
   else copy_pixels_of_pair(g, upper, lower, first, columns, from, n, mask, to);
 }
 
-/* Computes `kept` channels of N neighbouring output pixels in each of L output lines.  x: the first pair under them;
- * the inputs of neighbouring outputs are `step` apart, taps `tap`, and pairs `pitch`, in 16-bit numbers.  Outputs are
- * `to` apart, and their lines `next`. */
-PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16_t *x, ptrdiff_t step, ptrdiff_t tap,
-                      ptrdiff_t pitch, const paired_weights *weights, const block_finish *f, ptrdiff_t kept, uint8_t *y,
-                      ptrdiff_t to, ptrdiff_t next) {
+/* Distances: in 16-bit numbers, between the inputs of neighbouring outputs, between taps, and between pairs; in bytes,
+ * between outputs, and between their lines. */
+typedef struct { ptrdiff_t step, tap, pitch, y_step, y_line; } pair_distances;
+
+/* Computes a block of N neighbouring output pixels in each of L output lines.  x: the first pair under them. */
+PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16_t *x, const pair_distances *d,
+                      const paired_block *b, uint8_t *y) {
   __m256i half[2][2][AT_ONCE];
 #pragma GCC unroll 2
   for (int h = 0; h < 2; h++) {
-    const __m256i bias = load(f->q->bias + f->j + h * LANES);
+    const __m256i bias = load(b->q->bias + b->j + h * LANES);
     __m256i acc[2][AT_ONCE];
 #pragma GCC unroll 2
     for (int l = 0; l < L; l++)
 #pragma GCC unroll 4
       for (int i = 0; i < N; i++) acc[l][i] = bias;
-    const __m256i(*w)[2] = weights->w;
+    const __m256i(*w)[2] = b->weights;
     for (int p = 0; p < pairs; p++)
       for (int k = 0; k < fw; k++, w++) {
-        const int16_t *from = x + p * pitch + k * tap + h * NR;
+        const int16_t *from = x + p * d->pitch + k * d->tap + h * NR;
         __m256i v[2];
         __asm__("" : "+r"(w)); /* loaded here: registers hold sums */
 #pragma GCC unroll 2
         for (int l = 0; l < L; l++) v[l] = w[l * pairs * fw][h];
 #pragma GCC unroll 4
         for (int i = 0; i < N; i++) {
-          const __m256i two = _mm256_loadu_si256((const __m256i *)(from + i * step));
+          const __m256i two = _mm256_loadu_si256((const __m256i *)(from + i * d->step));
 #pragma GCC unroll 2
           for (int l = 0; l < L; l++) {
             acc[l][i] = _mm256_add_epi32(acc[l][i], _mm256_madd_epi16(two, v[l]));
@@ -115,42 +115,41 @@ PL_INLINE void paired(int rounding, int L, int N, int fw, int pairs, const int16
 #pragma GCC unroll 2
     for (int l = 0; l < L; l++)
 #pragma GCC unroll 4
-      for (int i = 0; i < N; i++) half[h][l][i] = requantize(rounding, acc[l][i], f->q, f->j + h * LANES);
+      for (int i = 0; i < N; i++) half[h][l][i] = requantize(rounding, acc[l][i], b->q, b->j + h * LANES);
   }
 #pragma GCC unroll 2
   for (int l = 0; l < L; l++)
 #pragma GCC unroll 2
     for (int i = 0; i < N; i += 2) {
       const int last = i + 1 < N ? i + 1 : i;
-      const __m256i a = _mm256_packs_epi32(half[0][l][i], half[1][l][i]);
-      const __m256i b = _mm256_packs_epi32(half[0][l][last], half[1][l][last]);
-      __m256i v = _mm256_packs_epi16(_mm256_adds_epi16(a, f->zero_point), _mm256_adds_epi16(b, f->zero_point));
-      v = _mm256_xor_si256(_mm256_max_epi8(_mm256_min_epi8(v, f->high), f->low), f->flip);
-      store_lines(last - i + 1, y + l * next + i * to, to, _mm256_permute4x64_epi64(v, 0xD8), kept);
+      const __m256i one = _mm256_packs_epi32(half[0][l][i], half[1][l][i]);
+      const __m256i two = _mm256_packs_epi32(half[0][l][last], half[1][l][last]);
+      __m256i v = _mm256_packs_epi16(_mm256_adds_epi16(one, b->zero_point), _mm256_adds_epi16(two, b->zero_point));
+      v = _mm256_xor_si256(_mm256_max_epi8(_mm256_min_epi8(v, b->high), b->low), b->flip);
+      store_lines(last - i + 1, y + l * d->y_line + i * d->y_step, d->y_step, _mm256_permute4x64_epi64(v, 0xD8),
+                  b->channels);
     }
 }
 
 /* paired() for all pixels of L output lines, AT_ONCE at a time; the last ones may be computed twice. */
-PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x, ptrdiff_t step,
-                            ptrdiff_t tap, ptrdiff_t pitch, const paired_weights *w, const block_finish *f,
-                            ptrdiff_t kept, uint8_t *y, ptrdiff_t to, ptrdiff_t next) {
+PL_INLINE void paired_lines(int rounding, int L, int fw, int pairs, ptrdiff_t pixels, const int16_t *x,
+                            const pair_distances *d, const paired_block *b, uint8_t *y) {
   for (ptrdiff_t i = 0; i < pixels;) {
     if (pixels >= AT_ONCE) {
       if (i > pixels - AT_ONCE) i = pixels - AT_ONCE;
-      paired(rounding, L, AT_ONCE, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      paired(rounding, L, AT_ONCE, fw, pairs, x + i * d->step, d, b, y + i * d->y_step);
       i += AT_ONCE;
     } else {
-      paired(rounding, L, 1, fw, pairs, x + i * step, step, tap, pitch, w, f, kept, y + i * to, to, next);
+      paired(rounding, L, 1, fw, pairs, x + i * d->step, d, b, y + i * d->y_step);
       i++;
     }
   }
 }
 #define PAIRED(name, rounding, L, fw, pairs) \
   static __attribute__((noinline)) void name(const pl_dw_lines *g, ptrdiff_t pixels, const int16_t *x, \
-                                             ptrdiff_t pitch, const paired_weights *w, const block_finish *f, \
-                                             ptrdiff_t kept, uint8_t *y) { \
-    paired_lines(rounding, L, fw, pairs, pixels, x, g->stride * 2 * NR, g->dilation * 2 * NR, pitch, w, f, kept, y, \
-                 g->c, g->y_line); \
+                                             ptrdiff_t pitch, const paired_block *b, uint8_t *y) { \
+    const pair_distances d = {g->stride * 2 * NR, g->dilation * 2 * NR, pitch, g->c, g->y_line}; \
+    paired_lines(rounding, L, fw, pairs, pixels, x, &d, b, y); \
   }
 PAIRED(two_lines_3_relu, FIT_RELU, 2, 3, 2) /* the most frequent ones */
 PAIRED(two_lines, FIT, 2, g->fw, (g->fh + 2) / 2)
@@ -158,8 +157,7 @@ PAIRED(two_lines_by_rule, BY_RULE, 2, g->fw, (g->fh + 2) / 2)
 PAIRED(one_line, FIT, 1, g->fw, (g->fh + 1) / 2)
 PAIRED(one_line_by_rule, BY_RULE, 1, g->fw, (g->fh + 1) / 2)
 #undef PAIRED
-typedef void lines_fn(const pl_dw_lines *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_weights *,
-                      const block_finish *, ptrdiff_t, uint8_t *);
+typedef void lines_fn(const pl_dw_lines *, ptrdiff_t, const int16_t *, ptrdiff_t, const paired_block *, uint8_t *);
 
 /* How output lines are computed in pairs: `pixels` of `lines` output lines from one copy; lines is 0 if it is not. */
 typedef struct {
@@ -193,18 +191,22 @@ static pair_plan plan_pairs(const pl_dw_lines *g) {
 static void by_pairs(const pl_dw_lines *g, const pair_plan *plan, int wraps, int flip, const int32_t *w,
                      const pl_columns *q, uint8_t *y) {
   int16_t copy[MAX_PAIRED_BYTES / sizeof(int16_t)];
-  paired_weights weights;
   const int both = g->stride == 1;
   lines_fn *const one = q->fit ? one_line : one_line_by_rule;
   const int frequent = g->fw == 3 && g->fh == 3 && rounding_of(q) == FIT_RELU;
   lines_fn *const two = frequent ? two_lines_3_relu : q->fit ? two_lines : two_lines_by_rule;
   const ptrdiff_t c = g->c, rows = (g->lines - 1) * g->stride + g->fh, packed = (g->fh * g->fw + 1) / 2 * NR;
-  block_finish f = {_mm256_set1_epi16((short)q->zero_point), _mm256_set1_epi8((char)q->low),
-                    _mm256_set1_epi8((char)q->high), _mm256_set1_epi8((char)q->flip), q, 0};
+  paired_block block;
+  block.zero_point = _mm256_set1_epi16((short)q->zero_point);
+  block.low = _mm256_set1_epi8((char)q->low);
+  block.high = _mm256_set1_epi8((char)q->high);
+  block.flip = _mm256_set1_epi8((char)q->flip);
+  block.q = q;
   for (ptrdiff_t b = 0; b * NR < c; b++) {
-    const ptrdiff_t from = wraps ? b * NR : pl_block_start(b, NR, c), kept = c - from < NR ? c - from : NR;
-    f.j = b * NR;
-    pair_weights(g, w + b * packed, 1 + both, plan->pairs, &weights);
+    const ptrdiff_t from = wraps ? b * NR : pl_block_start(b, NR, c), channels = c - from < NR ? c - from : NR;
+    block.j = b * NR;
+    block.channels = channels;
+    pair_weights(g, w + b * packed, 1 + both, plan->pairs, &block);
     for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
       lines = g->lines - line < plan->lines ? g->lines - line : plan->lines;
       for (ptrdiff_t pixel = 0, n; pixel < g->pixels; pixel += n) {
@@ -214,14 +216,13 @@ static void by_pairs(const pl_dw_lines *g, const pair_plan *plan, int wraps, int
         for (ptrdiff_t p = 0; p < pairs; p++) {
           const ptrdiff_t r = first + 2 * p;
           copy_pair(g, r < rows ? g->row[r] : NULL, r + 1 < rows ? g->row[r + 1] : NULL, pixel * g->stride - g->pad,
-                    columns, from, kept, _mm_set1_epi8((char)flip), copy + p * pitch);
+                    columns, from, channels, _mm_set1_epi8((char)flip), copy + p * pitch);
         }
         uint8_t *to = y + line * g->y_line + pixel * c + from;
         const int16_t *x = copy;
         ptrdiff_t left = lines;
-        for (; both && left >= 2; left -= 2, x += pitch, to += 2 * g->y_line)
-          two(g, n, x, pitch, &weights, &f, kept, to);
-        for (; left; left--, x += pitch, to += g->y_line) one(g, n, x, pitch, &weights, &f, kept, to);
+        for (; both && left >= 2; left -= 2, x += pitch, to += 2 * g->y_line) two(g, n, x, pitch, &block, to);
+        for (; left; left--, x += pitch, to += g->y_line) one(g, n, x, pitch, &block, to);
       }
     }
   }
