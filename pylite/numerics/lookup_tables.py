@@ -4,34 +4,21 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from pylite.numerics import float32_functions
+from pylite.numerics.float32_functions import erfc, expm1
 from pylite.numerics.quantization import LIMITS, f32
 
 f64 = np.float64
+exp, tanh = float32_functions.exp, float32_functions.tanh
 
 
-# ---- float32 functions: evaluated in float64 and rounded once, as a good libm does ---------------------------
-def exp(x):
-    return np.exp(x.astype(f64)).astype(f32)
-
-
-def expm1(x):
-    return np.expm1(x.astype(f64)).astype(f32)
-
-
-def tanh(x):
-    return np.tanh(x.astype(f64)).astype(f32)
-
-
+# ---- float32 functions ----------------------------------------------------------------------------------------
 def logistic(x):
     return f32(1) / (f32(1) + exp(-x))
 
 
 def elu(x):
     return np.where(x < 0, expm1(np.minimum(x, f32(0))), x)
-
-
-def erfc(x):
-    return np.array([math.erfc(v) for v in x.astype(f64).tolist()]).astype(f32)
 
 
 def gelu(x):
@@ -48,7 +35,7 @@ def gelu_approximate(x):
 def log_above(minimum):
     """The natural logarithm, with `minimum` (float32) where x <= 0."""
     def log(x):
-        return np.where(x > 0, np.log(np.where(x > 0, x, f32(1)).astype(f64)).astype(f32), minimum)
+        return np.where(x > 0, float32_functions.log(np.where(x > 0, x, f32(1))), minimum)
     return log
 
 
