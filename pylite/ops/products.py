@@ -100,7 +100,7 @@ def multipliers(x, w, y, channels=None):
 
     Raises ValueError or ZeroDivisionError if y's scale is 0.
     """
-    if x.dtype == "uint8" or w.dtype == "int16":
+    if x.dtype == "uint8" or (w.dtype == "int16" and len(w.scales) == 1):
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
     else:
         scales = quantization.product_scales(x.scale, w.scales, y.scale)
