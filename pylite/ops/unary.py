@@ -49,7 +49,8 @@ def lower_rsqrt(node):
     if y.dtype == "float32":
         return unary(node, "rsqrt_f32")
     if y.dtype == "int16":
-        return real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
+        roots = real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
+        return [_not_below_zero(node), roots]
     m, e = quantize_multiplier(1.0 / float(np.sqrt(x.scale) * y.scale))
     v = np.maximum(lookup_tables.bytes_of(y.dtype) - x.zero_point, 0)
     values = mbqm32(_inverse_roots()[v], m, e - 20) + y.zero_point
