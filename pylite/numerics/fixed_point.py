@@ -43,8 +43,11 @@ def rdbpot16(x, k):
 
 
 def mbqm32(x, m, e):
-    """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints."""
-    return rdbpot_any(srdhm(wrap32(x << e) if e > 0 else x, m), -e if e < 0 else 0)
+    """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints.
+
+    Left shifts beyond 31 are counted as x86-64 and AArch64 count them, modulo 32.
+    """
+    return rdbpot_any(srdhm(wrap32(x << (e & 31)) if e > 0 else x, m), -e if e < 0 else 0)
 
 
 def multiplier16(m):

@@ -73,8 +73,11 @@ def lut8(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
     """LUT8: the table of the real function f (of float32 arrays) for an 8-bit type.  Section 2.  uint8, (256,)."""
     x = f32(x_scale) * (bytes_of(dtype) - x_zero_point).astype(f32)
     r = round_away(f(x) * (f32(1) / f32(y_scale)))
+    r = r + f32(y_zero_point)
     low, high = LIMITS[dtype]
-    table = byte_table(np.trunc(np.clip(r + f32(y_zero_point), low, high)).astype(np.int64), dtype)
+    if dtype == "uint8":        # the reference's code for int8 saturates; here, what is no int32 becomes the least one
+        r[r >= 2.0**31] = low
+    table = byte_table(np.trunc(np.clip(r, low, high)).astype(np.int64), dtype)
     table.flags.writeable = False
     return table
 
