@@ -6,7 +6,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.moving import one_op, random_array, random_shape
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 def either_sign(rng, axis, rank):
