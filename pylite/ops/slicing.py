@@ -44,7 +44,7 @@ def _table(axes):
 def lower_floating(node, floating):
     x, begin, y = node.inputs[0], node.inputs[1], node.outputs[0]
     shape, axes = floating
-    return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes)
+    return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes, x.bytes)
 
 
 def floating_slice(node):
