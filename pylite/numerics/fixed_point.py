@@ -32,14 +32,22 @@ def rdbpot(x, k):
     return (x >> k) + ((x & mask) > (mask >> 1) + (x < 0))
 
 
+def rdbpot_any(x, k):
+    """RDBPOT with any k, for which it is not made: counts are taken as x86-64 and AArch64 take them, as in DIV."""
+    return (x >> (k & 31)) + (x >= 0) if k & 32 else rdbpot(x, k & 31)
+
+
 def rdbpot16(x, k):
     """RDBPOT in 16 bits, 0 <= k <= 31: beyond 15 bits nothing is left of its mask, so that x < 0 gives -1, else 1."""
     return np.where(x < 0, -1, 1) if k > 15 else rdbpot(x, k)
 
 
 def mbqm32(x, m, e):
-    """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints."""
-    return rdbpot(srdhm(wrap32(x << e) if e > 0 else x, m), -e if e < 0 else 0)
+    """MBQM32: x * m * 2**(e-31), the left shift wrapping and then two roundings.  m and e are ints.
+
+    Left shifts beyond 31 are counted as x86-64 and AArch64 count them, modulo 32.
+    """
+    return rdbpot_any(srdhm(wrap32(x << (e & 31)) if e > 0 else x, m), -e if e < 0 else 0)
 
 
 def multiplier16(m):
@@ -85,13 +93,9 @@ def _saturating_shift(x, k):
 def common_scale(x, left, m, e):
     """x * 2**left times the multiplier (int64 array), as comparisons and SQUARED_DIFFERENCE take it.  Section 5.
 
-    Multipliers of 1 and more have e > 0, which the rule is not made for: the shift counts are then taken as x86-64 and
-    AArch64 take them, as in DIV.
+    Multipliers of 1 and more have e > 0.
     """
-    high = srdhm(x << left, m)
-    if e <= 0:
-        return rdbpot(high, -e)
-    return (high >> (32 - e)) + (high >= 0)
+    return rdbpot_any(srdhm(x << left, m), -e)
 
 
 def sigmoid16_multiplier(scale, shifts):

@@ -4,34 +4,21 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from pylite.numerics import float32_functions
+from pylite.numerics.float32_functions import erfc, expm1
 from pylite.numerics.quantization import LIMITS, f32
 
 f64 = np.float64
+exp, tanh = float32_functions.exp, float32_functions.tanh
 
 
-# ---- float32 functions: evaluated in float64 and rounded once, as a good libm does ---------------------------
-def exp(x):
-    return np.exp(x.astype(f64)).astype(f32)
-
-
-def expm1(x):
-    return np.expm1(x.astype(f64)).astype(f32)
-
-
-def tanh(x):
-    return np.tanh(x.astype(f64)).astype(f32)
-
-
+# ---- float32 functions ----------------------------------------------------------------------------------------
 def logistic(x):
     return f32(1) / (f32(1) + exp(-x))
 
 
 def elu(x):
     return np.where(x < 0, expm1(np.minimum(x, f32(0))), x)
-
-
-def erfc(x):
-    return np.array([math.erfc(v) for v in x.astype(f64).tolist()]).astype(f32)
 
 
 def gelu(x):
@@ -48,7 +35,7 @@ def gelu_approximate(x):
 def log_above(minimum):
     """The natural logarithm, with `minimum` (float32) where x <= 0."""
     def log(x):
-        return np.where(x > 0, np.log(np.where(x > 0, x, f32(1)).astype(f64)).astype(f32), minimum)
+        return np.where(x > 0, float32_functions.log(np.where(x > 0, x, f32(1))), minimum)
     return log
 
 
@@ -86,8 +73,11 @@ def lut8(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
     """LUT8: the table of the real function f (of float32 arrays) for an 8-bit type.  Section 2.  uint8, (256,)."""
     x = f32(x_scale) * (bytes_of(dtype) - x_zero_point).astype(f32)
     r = round_away(f(x) * (f32(1) / f32(y_scale)))
+    r = r + f32(y_zero_point)
     low, high = LIMITS[dtype]
-    table = byte_table(np.trunc(np.clip(r + f32(y_zero_point), low, high)).astype(np.int64), dtype)
+    if dtype == "uint8":        # the reference's code for int8 saturates; here, what is no int32 becomes the least one
+        r[r >= 2.0**31] = low
+    table = byte_table(np.trunc(np.clip(r, low, high)).astype(np.int64), dtype)
     table.flags.writeable = False
     return table
 

@@ -23,20 +23,29 @@ def concatenated(node, rows, counts):
 
 
 def _copy_columns(x, y, rows, count, width, start):
-    if x.dtype == "uint8" and x.quantized and y.quantized and (x.scale, x.zero_point) != (y.scale, y.zero_point):
-        return Call("movement.LookUpRows", x.view((rows, count)), requantized(x, y),
+    if x.dtype == "uint8" and parameters(x) != parameters(y):
+        return Call("movement.LookUpRows", x.view((rows, count)), requantized(*parameters(x), *parameters(y)),
                     columns(y, rows, width, start, count))
     if count == width:
         return Alias(y, x)
     return copy(x.view((rows, count)), columns(y, rows, width, start, count))
 
 
-def requantized(x, y):
-    """The table from x's uint8 values to y's, computed in float32 as in the reference kernel."""
-    k = np.float32(x.scale * (np.float32(1) / y.scale))
-    c = np.float32(-x.zero_point) * k
-    values = (np.arange(256, dtype=np.float32) * k + c).tolist()
-    return np.array([min(max(round_away(v) + y.zero_point, 0), 255) for v in values], np.uint8)
+def parameters(value):
+    """(scale, zero point); as in the reference, a tensor without a scale has the scale 0."""
+    return (value.scale, value.zero_point) if value.quantized else (np.float32(0), 0)
+
+
+def requantized(x_scale, x_zero, y_scale, y_zero):
+    """The table from x's uint8 values to y's, computed in float32 as in the reference kernel.
+
+    NaN (if y_scale is 0), and what does not fit an int32, becomes the least int32, as x86-64 converts it.
+    """
+    with np.errstate(all="ignore"):
+        k = np.float32(x_scale * (np.float32(1) / y_scale))
+        values = np.arange(256, dtype=np.float32) * k + np.float32(-x_zero) * k
+    values[~(abs(values) < 2.0**31)] = -(2.0**31)
+    return np.array([min(max(round_away(v) + y_zero, 0), 255) for v in values.tolist()], np.uint8)
 
 
 def present_inputs(node):

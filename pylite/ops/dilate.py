@@ -59,8 +59,8 @@ def paddings(node):
 def infer_stablehlo_pad(node):
     x = node.inputs[0]
     low, high, gaps = paddings(node)
-    return [tuple(max(0, n + max(n - 1, 0) * gap + a + b)
-                  for n, a, b, gap in zip(x.shape, low, high, gaps, strict=True))]
+    shape = tuple(n + max(n - 1, 0) * gap + a + b for n, a, b, gap in zip(x.shape, low, high, gaps, strict=True))
+    return [shape if min(shape, default=1) > 0 else (0,) * len(shape)]      # as the reference
 
 
 def lower_stablehlo_pad(node):

@@ -20,7 +20,7 @@ def infer_pool(node):
     n, h, w, c = x.shape
     rows = shapes.window_output(h, o.filter_height, o.stride_h, 1, o.padding)
     cols = shapes.window_output(w, o.filter_width, o.stride_w, 1, o.padding)
-    return [(n, max(rows, 0), max(cols, 0), c)]
+    return [(n, 0 if cols < 0 else max(rows, 0), max(cols, 0), c)]      # no rows, either: as the reference
 
 
 def clamp(node):
@@ -30,8 +30,8 @@ def clamp(node):
         return quantization.activation_bounds(activation)
     if activation in ("NONE", "TANH", "SIGN_BIT"):
         return quantization.LIMITS[y.dtype]
-    if not y.quantized:
-        raise node.error(f"needs a scale for the fused activation {activation}, and has none", y)
+    if not y.quantized or y.scale <= 0:
+        raise node.error(f"needs a scale above 0 for the fused activation {activation}", y)
     return quantization.activation_range(activation, y.dtype, y.scale, y.zero_point)
 
 

@@ -100,13 +100,12 @@ def multipliers(x, w, y, channels=None):
 
     Raises ValueError or ZeroDivisionError if y's scale is 0.
     """
-    if x.dtype == "uint8" or w.dtype == "int16":
+    if x.dtype == "uint8" or (w.dtype == "int16" and len(w.scales) == 1):
         scales = np.array([quantization.product_scale(x.scale, w.scale, y.scale)])
     else:
         scales = quantization.product_scales(x.scale, w.scales, y.scale)
-    if channels is not None:
-        scales = per_channel(scales, channels)
-    return quantization.quantize_multipliers(scales)
+    m, e = quantization.quantize_multipliers(scales if channels is None else per_channel(scales, channels))
+    return m, np.where((e > 31) & (x.dtype != "int16"), e & 31, e)      # as x86-64 and AArch64 count left shifts
 
 
 def as_int8(value):

@@ -7,8 +7,15 @@ from pylite.ir.values import Call
 from pylite.ops.moves import movable
 
 
+def keeps_shape(node):
+    """Have all operands one element?  Then the reference leaves the output the shape that the model declares."""
+    return all(value.size == 1 for value in (*node.inputs, *node.outputs))
+
+
 def infer_select(node):
     condition, x, y = node.inputs
+    if keeps_shape(node):
+        return [node.outputs[0].shape]
     if x.shape != y.shape or condition.shape not in (x.shape, (), (1,), x.shape[:1]):
         raise node.error(f"of shape {list(condition.shape)} cannot choose between {list(x.shape)} and {list(y.shape)}",
                          condition)
@@ -16,6 +23,8 @@ def infer_select(node):
 
 
 def infer_select_v2(node):
+    if keeps_shape(node):
+        return [node.outputs[0].shape]
     try:
         return [shapes.broadcast(*(value.shape for value in node.inputs))]
     except ValueError as problem:
@@ -25,6 +34,8 @@ def infer_select_v2(node):
 def lower_select(node):
     condition, x, y = node.inputs
     out = node.outputs[0]
+    if out.size == 1:
+        return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes=[], item=out.itemsize)
     if node.name == "SELECT" and len(condition.shape) == 1 and condition.shape != out.shape:
         steps = (int(condition.size > 1),) + (0,) * (len(out.shape) - 1)    # one condition per index of the first axis
     else:

@@ -44,7 +44,7 @@ def _table(axes):
 def lower_floating(node, floating):
     x, begin, y = node.inputs[0], node.inputs[1], node.outputs[0]
     shape, axes = floating
-    return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes)
+    return Call("movement.CopyFrom", x.view(shape, contiguous_strides(x.shape)), y.view(shape), begin, axes, x.bytes)
 
 
 def floating_slice(node):
@@ -57,7 +57,7 @@ def floating_strided_slice(node):
     o, step = node.options, node.inputs[3].data
     if step is None or o.ellipsis_mask or o.new_axis_mask or o.shrink_axis_mask & o.begin_mask:
         return None
-    whole, sized = o.begin_mask & o.end_mask, []
+    whole, sized = 0 if o.offset else o.begin_mask & o.end_mask, []
     for i, by in enumerate(integers(step)):
         if not o.shrink_axis_mask >> i & 1 and not (whole >> i & 1 and by == 1):
             return None
@@ -114,7 +114,8 @@ def strided_window(node):
 
     Bit i of a mask concerns entry i.  begin_mask, end_mask: the entry starts or ends where the axis does; ellipsis:
     it stands for as many whole axes as the others leave over; new_axis: it adds a dimension of one element;
-    shrink_axis: it takes the single element `begin` and drops the axis.  offset: `end` counts from `begin`.
+    shrink_axis: it takes the single element `begin` and drops the axis.  offset: `end` counts from `begin`, and counts
+    even where end_mask or an ellipsis of one axis say otherwise, as in the reference.
     """
     x, o = node.inputs[0], node.options
     begin, end, step = (integers(node.constant(i, what)) for i, what in ((1, "begin"), (2, "end"), (3, "strides")))
@@ -123,13 +124,7 @@ def strided_window(node):
         raise node.error(f"begin, end and strides have {entries}, {len(end)} and {len(step)} values", x)
     if 0 in step:
         raise node.error(f"strides {step} must not be 0", x)
-    ellipsis, new_axis = o.ellipsis_mask & (1 << entries) - 1, o.new_axis_mask & ~o.ellipsis_mask
-    named = sum(not (ellipsis | new_axis) >> i & 1 for i in range(entries))
-    spare = len(x.shape) - named        # axes that no entry names: the ellipsis's, or the last ones
-    if spare < 0:
-        raise node.error(f"has {len(x.shape)} dimensions, but {named} are sliced", x)
-    if ellipsis & ellipsis - 1:
-        raise node.error(f"ellipsis_mask {ellipsis} has several bits; expected one at most")
+    begin_mask, end_mask, ellipsis, new_axis, spare = _masks(node, entries)
     x_strides = contiguous_strides(x.shape)
     shape, strides, offset, axis = [], [], 0, 0
     for i in range(entries):
@@ -143,8 +138,7 @@ def strided_window(node):
             shape.append(1)
             strides.append(0)
         else:
-            first, count = _span(x.shape[axis], begin[i], end[i], step[i], o.begin_mask & bit, o.end_mask & bit,
-                                 o.offset)
+            first, count = _span(x.shape[axis], begin[i], end[i], step[i], begin_mask & bit, end_mask & bit, o.offset)
             offset += first * x_strides[axis]
             if not o.shrink_axis_mask & bit:
                 shape.append(count)
@@ -153,6 +147,20 @@ def strided_window(node):
                 raise node.error(f"of shape {list(x.shape)} has no index {begin[i]} along axis {axis}", x)
             axis += 1
     return (*shape, *x.shape[axis:]), (*strides, *x_strides[axis:]), offset if 0 not in shape else 0
+
+
+def _masks(node, entries):
+    """(begin, end, ellipsis, new axis, spare): masks, and the axes that no entry names: the ellipsis's, or the last."""
+    x, o = node.inputs[0], node.options
+    ellipsis, new_axis = o.ellipsis_mask & (1 << entries) - 1, o.new_axis_mask & ~o.ellipsis_mask
+    spare = len(x.shape) - sum(not (ellipsis | new_axis) >> i & 1 for i in range(entries))
+    if spare < 0:
+        raise node.error(f"has {len(x.shape)} dimensions, but {len(x.shape) - spare} are sliced", x)
+    if ellipsis & ellipsis - 1:
+        raise node.error(f"ellipsis_mask {ellipsis} has several bits; expected one at most")
+    if o.offset and spare == 1:
+        return o.begin_mask | ellipsis, 0, 0, new_axis, spare
+    return o.begin_mask, 0 if o.offset else o.end_mask, ellipsis, new_axis, spare
 
 
 def _span(size, begin, end, step, from_start, to_end, relative):
@@ -183,7 +191,7 @@ def reference_strided_slice(x, begin, end, step, options):
         else:
             stop = first + stop if options.offset else stop
             index.append(slice(None if options.begin_mask & bit else first,
-                               None if options.end_mask & bit else stop, by))
+                               None if options.end_mask & bit and not options.offset else stop, by))
     return x[tuple(index)]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from pylite.ir.registry import register, same
 from pylite.ir.values import Call
 from pylite.numerics import lookup_tables
-from pylite.numerics.fixed_point import inv_sqrt, mbqm32
-from pylite.numerics.quantization import LIMITS, f32, quantize_multiplier
+from pylite.numerics.fixed_point import inv_sqrt, mbqm32, wrap32
+from pylite.numerics.quantization import INT32_MIN, LIMITS, f32, quantize_multiplier
 from pylite.ops.activation import SYMMETRIC16, real_function
 from pylite.ops.elementwise import infer_same, lut, parameters, require_quantized, unary
 
@@ -31,7 +31,8 @@ def lower_sqrt(node):
         return [_not_below_zero(node), unary(node, "sqrt_i16", p)]
     v = np.maximum(lookup_tables.bytes_of(y.dtype) - x.zero_point, 0).astype(f32)
     root = np.trunc(np.sqrt(x.scale * v) / y.scale)
-    return [_not_below_zero(node), lut(node, np.minimum(root, 512).astype(np.int64) + y.zero_point)]
+    integers = np.where(root < 2.0**31, np.minimum(root, 512), INT32_MIN).astype(np.int64)     # as x86-64 converts them
+    return [_not_below_zero(node), lut(node, wrap32(integers + y.zero_point))]
 
 
 @cache
@@ -49,7 +50,8 @@ def lower_rsqrt(node):
     if y.dtype == "float32":
         return unary(node, "rsqrt_f32")
     if y.dtype == "int16":
-        return real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
+        roots = real_function(node, "rsqrt", lookup_tables.rsqrt_below(f32(32767) * y.scale))
+        return [_not_below_zero(node), roots]
     m, e = quantize_multiplier(1.0 / float(np.sqrt(x.scale) * y.scale))
     v = np.maximum(lookup_tables.bytes_of(y.dtype) - x.zero_point, 0)
     values = mbqm32(_inverse_roots()[v], m, e - 20) + y.zero_point

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylite.numerics import fixed_point, lookup_tables
+from pylite.numerics import fixed_point, float32_functions, lookup_tables
 from pylite.numerics import quantization as q
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -212,3 +212,12 @@ def test_hard_swish_is_near_the_function(x_scale):
     exact = real * np.clip(real + 3, 0, 6) / 6
     got = fixed_point.hard_swish(x, np.float32(x_scale), np.float32(x_scale))
     assert np.abs(got - exact / x_scale).max() < 1.5
+
+
+@pytest.mark.parametrize(("name", "x", "expected"), [
+    ("erfc", 2.061396598815918, "0x1.d1d3c60000000p-9"), ("tanh", 0.473378986120224, "0x1.c381f20000000p-2"),
+    ("exp", 1.0044975280761719, "0x1.5d822c0000000p+1"), ("log", 0.3933030366897583, "-0x1.ddc9180000000p-1")])
+def test_float32_functions_give_the_bits_of_glibc(name, x, expected):
+    """Each of these is one unit in the last place off the nearest float32."""
+    got = getattr(float32_functions, name)(np.array([x], np.float32))
+    assert float(got[0]).hex() == expected

@@ -149,3 +149,19 @@ def test_non_max_suppression_v4(m, rng, dtype):
 @differential("float32", count=40)
 def test_non_max_suppression_v5(m, rng, dtype):
     return non_max_suppression(m, rng, "NON_MAX_SUPPRESSION_V5", (rng.choice([0, 0.1, 0.5, 2]),))
+
+
+def test_a_box_without_area_is_chosen_once_for_each_candidate():
+    """It does not suppress itself, so the reference chooses it again, up to the number of candidates."""
+    m = ModelBuilder()
+    fed = non_max_suppression(m, np.random.default_rng(0), "NON_MAX_SUPPRESSION_V4")
+    interpreter = Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    boxes, scores = np.zeros_like(fed[0]), np.zeros_like(fed[1])
+    scores[:3] = 0.9, 0.5, 0.4
+    boxes[1] = boxes[2] = 1, 1, 2, 2
+    interpreter.set_tensor(0, boxes)
+    interpreter.set_tensor(1, scores)
+    interpreter.invoke()
+    chosen, count = (interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details())
+    assert count == 3 and chosen[:4].tolist() == [0, 0, 0, 0]

@@ -92,6 +92,16 @@ def test_stablehlo_pad(m, rng, dtype):
                   edge_padding_high=tuple(high.tolist()), interior_padding=tuple(inner.tolist()))
 
 
+@pytest.mark.parametrize(("shape", "low", "high"), [((3, 1), (1, -1), (0, 0)), ((3, 1), (0, -2), (0, 0)),
+                                                    ((3, 0), (0, 0), (1, 0)), ((2, 3), (0, 0), (-2, 5))])
+def test_a_pad_that_leaves_nothing_has_no_sizes(shape, low, high):
+    m = ModelBuilder()
+    fed = one_op(m, "STABLEHLO_PAD", "float32", [np.ones(shape, np.float32), np.float32(0)], edge_padding_low=low,
+                 edge_padding_high=high, interior_padding=(0, 0))
+    got, = run_pylite(m.build(), fed)
+    assert got.shape == (0, 0)
+
+
 @pytest.mark.parametrize(("old", "new"), [("float32", "int32"), ("float32", "uint8"), ("int16", "int64"),
                                           ("complex64", "float64"), ("bool", "int8"), ("uint8", "float32")])
 @pytest.mark.parametrize("constant", [False, True])

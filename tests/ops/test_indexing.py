@@ -48,6 +48,17 @@ def test_select_v2(m, rng, dtype):
                  shape=np.broadcast_shapes(*shapes))
 
 
+@pytest.mark.parametrize("op", ["SELECT", "SELECT_V2"])
+@pytest.mark.parametrize("declared", [(), (1,), (1, 1)])
+@pytest.mark.parametrize(("condition", "x"), [((1,), (1,)), ((), (1,)), ((1,), ()), ((1, 1), (1,)), ((1,), (1, 1))])
+def test_selecting_one_element_keeps_the_declared_shape(op, declared, condition, x):
+    m = ModelBuilder()
+    fed = model(m, op, [(np.ones(condition, bool), "bool"), (np.full(x, 5, np.float32), "float32"),
+                        (np.zeros(x, np.float32), "float32")], "float32", shape=declared)
+    got, = run_pylite(m.build(), fed)
+    assert got.shape == declared and got.tolist() == np.full(declared, 5).tolist()
+
+
 @differential("float32", "float16", "int8", "int16", "int64", "bool", count=12)
 def test_gather_nd(m, rng, dtype):
     x = random_array(rng, random_shape(rng, 1, 5, empty=False), dtype)

@@ -6,7 +6,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.moving import one_op, random_array, random_shape
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 def either_sign(rng, axis, rank):
@@ -99,3 +99,18 @@ def test_a_fused_activation_is_refused():
     one_op(m, "CONCATENATION", "float32", [np.zeros(3, np.float32)] * 2, axis=0, fused_activation_function="RELU")
     with pytest.raises(OpError, match="activation RELU"):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.parametrize(("x", "y", "expected"), [
+    ((0.1, 3), None, [0, 0, 0]), (None, (0.1, 3), [3, 3, 3]), ((0.1, 3), (0.0, 3), [0, 0, 0]),
+    ((0.0, 3), (0.1, 5), [5, 5, 5]), ((1e4, 3), (1e-8, 9), [0, 0, 0]), ((0.1, 7), (1e-8, 9), [0, 0, 255])])
+def test_concatenation_between_scales_that_hold_nothing(x, y, expected):
+    """No scale is the scale 0; a quotient beyond int32 is the least one, as in the reference."""
+    m = ModelBuilder()
+    made = [m.tensor(name, (3,), "uint8", **(dict(zip(("scale", "zero_point"), q, strict=True)) if q else {}))
+            for name, q in (("x", x), ("y", y))]
+    m.operator("CONCATENATION", made[:1], made[1:], axis=0)
+    m.inputs(made[:1])
+    m.outputs(made[1:])
+    got, = run_pylite(m.build(), [np.array([0, 5, 128], np.uint8)])
+    assert got.tolist() == expected

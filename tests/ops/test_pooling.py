@@ -5,7 +5,7 @@ import pytest
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.draw import activation, image, values
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 def pool(m, rng, dtype, name, shape=None, **options):
@@ -64,11 +64,24 @@ def test_max_pool_passes_over_nan(m, rng, dtype):
     return [x]
 
 
+@pytest.mark.parametrize(("rows", "columns", "size"), [(2, 6, (4, 0)), (2, 7, (0, 0)), (9, 2, (0, 4)), (9, 9, (0, 0))])
+def test_windows_larger_than_the_image_give_nothing(rows, columns, size):
+    """Columns below 0 leave no rows, either, in the reference."""
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 5, 5, 2)), m.tensor("y", (1, 1, 1, 2))
+    m.operator("MAX_POOL_2D", [x], [y], padding="VALID", filter_height=rows, filter_width=columns, stride_h=1,
+               stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    got, = run_pylite(m.build(), [np.ones((1, 5, 5, 2), np.float32)])
+    assert got.shape == (1, *size, 2)
+
+
 @pytest.mark.parametrize(("shape", "options", "words"), [
     ((2, 2, 1), {}, "4 dimensions"),
     ((1, 2, 2, 1), {"stride_h": 0}, "at least 1"),
     ((1, 2, 2, 1), {"filter_width": 0}, "at least 1"),
-    ((1, 2, 2, 1), {"fused_activation_function": "RELU"}, "needs a scale"),
+    ((1, 2, 2, 1), {"fused_activation_function": "RELU"}, "needs a scale above 0"),
 ])
 def test_invalid_pools_are_refused(shape, options, words):
     m = ModelBuilder()

@@ -6,7 +6,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.moving import WIDTHS, one_op, random_array, random_shape
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 @differential(*WIDTHS, "int4", count=30)
@@ -60,6 +60,18 @@ def test_strided_slice_offset(m, rng, dtype):
     strides = [int(v) for v in rng.integers(1, 3, len(shape))]
     return one_op(m, "STRIDED_SLICE", dtype, [random_array(rng, shape, dtype)],
                   [np.array(v, np.int32) for v in (begin, length, strides)], version=4, offset=True)
+
+
+@pytest.mark.parametrize(("masks", "shape"), [({"end_mask": 2}, (1, 2)), ({"end_mask": 1}, (1, 2)),
+                                              ({"ellipsis_mask": 2}, (1, 2)), ({"begin_mask": 2}, (1, 2))])
+def test_the_end_counts_from_the_beginning_even_if_a_mask_frees_it(masks, shape):
+    """The reference computes this shape (and then writes beyond it)."""
+    m = ModelBuilder()
+    fed = one_op(m, "STRIDED_SLICE", "int32", [np.arange(20, dtype=np.int32).reshape(5, 4)],
+                 [np.array(v, np.int32) for v in ([1, 1], [1, 2], [1, 1])], version=4, offset=True, **masks)
+    got, = run_pylite(m.build(), fed)
+    first = 4 if "ellipsis_mask" in masks or "begin_mask" in masks else 5
+    assert got.shape == shape and got.tolist() == [[first, first + 1]]
 
 
 @pytest.mark.parametrize(("begin", "size"), [([0, 3], [2, 3]), ([0], [1]), ([-1, 0], [1, 1])])

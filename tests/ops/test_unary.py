@@ -67,10 +67,17 @@ def test_abs_of_int32():
 @pytest.mark.parametrize("name", ["SQRT", "RSQRT"])
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_roots_of_negative_integers_are_refused(name, dtype):
-    if (name, dtype) == ("RSQRT", "int16"):
-        pytest.skip("int16 RSQRT is a table, which gives its largest value there")
     m = ModelBuilder()
     x, = one_op(m, np.random.default_rng(0), name, dtype, x=np.array([3, -1], dtype), q={"scale": 0.1},
                 y_q={"scale": 0.1})
     with pytest.raises(RuntimeError, match=f"{name}.*below zero"):
         run(m, x)
+
+
+@pytest.mark.parametrize(("x_scale", "y_scale"), [(300.0, 828.0), (1e4, 50.0), (2.0, 4000.0)])
+def test_scales_for_which_rsqrt_shifts_by_more_than_31(x_scale, y_scale):
+    """The reference's shift counts wrap, as in DIV, so results saturate that should be 0."""
+    m = ModelBuilder()
+    x, = one_op(m, np.random.default_rng(0), "RSQRT", "int8", x=np.arange(128).astype(np.int8), q={"scale": x_scale},
+                y_q={"scale": y_scale})
+    assert run(m, x).tolist() == [127] * 128

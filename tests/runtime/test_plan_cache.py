@@ -15,6 +15,7 @@ import pylite
 from pylite._core import simd
 from pylite.media import models
 from pylite.runtime.executor import Executor
+from pylite.schema.builder import ModelBuilder
 from tests.tools.plans import assert_same, command, filled, network, outcome, plan_file, planned, run
 
 DIGITS = os.fspath(models.path("digits"))
@@ -59,6 +60,27 @@ def test_everything_is_the_same_with_a_plan(folder, level, threads, preserve):
             assert plain._get_ops_details().__repr__() == cached._get_ops_details().__repr__()
     finally:
         simd.use(before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int4"])
+def test_a_plan_has_all_of_a_constant_that_a_slice_may_begin_in(folder, dtype):
+    """The plan once had the slice that begins at 0, so that others were zeros."""
+    table = np.arange(60).reshape(20, 3) % 8
+    m = ModelBuilder()
+    begin, y = m.tensor("begin", (2,), "int32"), m.tensor("y", (1, 3), dtype)
+    size = m.constant("size", np.array([1, 3], np.int32))
+    m.operator("SLICE", [m.constant("table", table, dtype=dtype), begin, size], [y])
+    m.inputs([begin])
+    m.outputs([y])
+    model = m.build()
+    for start in range(2):
+        interpreter = pylite.Interpreter(model_content=model, cache_dir=folder)
+        interpreter.allocate_tensors()
+        assert planned(interpreter) == bool(start)
+        for row in (0, 1, 19):
+            interpreter.set_tensor(begin, np.array([row, 0], np.int32))
+            interpreter.invoke()
+            assert interpreter.get_tensor(y).tolist() == [table[row].tolist()]
 
 
 def test_a_plan_needs_neither_graph_nor_compiler(folder):

@@ -232,18 +232,19 @@ cdef class CopyFrom(Copy):
     """Copy of a slice whose start is computed at run time.  x: the slice that starts at 0.
 
     begin: the start, (n,) int32 or int64; axes: (n, 3) int64: the stride in bytes, the largest valid start, and the
-    size of the axis if negative starts count from its end, else 0.
+    size of the axis if negative starts count from its end, else 0; whole: all bytes of x's tensor, (nbytes,), since a
+    plan stores what kernels are given.
     """
     ERRORS = {1: "the part to copy begins outside the tensor"}
     ARRAYS = ()
     cdef Py_buffer begin_buffer
     cdef const int64_t[:, ::1] axes
-    cdef const uint8_t *origin      # x of the slice that starts at 0
+    cdef const uint8_t *origin      # of the slice that starts at 0
 
-    def __init__(self, x, y, begin, const int64_t[:, ::1] axes):
+    def __init__(self, x, y, begin, const int64_t[:, ::1] axes, const uint8_t[::1] whole):
         super().__init__(x, y)
         PyObject_GetBuffer(begin, &self.begin_buffer, PyBUF_STRIDES)
-        self.axes, self.origin = axes, self.x
+        self.axes, self.origin = axes, &whole[0] if whole.shape[0] else self.x
         self.fn = <kernel_fn>copy_from
 
     def __dealloc__(self):

@@ -103,6 +103,7 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
             candidate.score, candidate.index, candidate.begin = self.scores[i], <int32_t>i, 0
             rise(heap, n, candidate)
             n += 1
+    most = min(most, n)         # also of boxes without area, which are chosen again and again
     while n > 0 and taken < most:
         candidate = heap[0]
         pop(heap, n)

@@ -57,10 +57,10 @@ static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap,
 
 static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale,
                           int zero_point, int low, int high, int flip, uint8_t *y) {
-  low -= zero_point, high -= zero_point;
   for (int j = 0; j < n; j++) {
     int32_t sum = (int32_t)((uint32_t)acc[j] + (uint32_t)start[j] + (uint32_t)term);
-    y[j] = (uint8_t)((pl_clamp32(pl_scale_f64(sum, scale[j]), low, high) + zero_point) ^ flip);
+    int32_t v = (int32_t)((uint32_t)pl_scale_f64(sum, scale[j]) + (uint32_t)zero_point); /* INT32_MIN may wrap */
+    y[j] = (uint8_t)(pl_clamp32(v, low, high) ^ flip);
   }
 }
 
