@@ -140,7 +140,7 @@ class SubgraphRun(BufferRun):
 
 
 def _check_buffers(side: str, buffers: "list[Any]", expected: int) -> None:
-    """Raise TensorBufferError for another number of buffers."""
+    """Raise TensorBufferError for a wrong number of buffers."""
     if len(buffers) != expected:
         raise errors.TensorBufferError(
             f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "
