@@ -86,7 +86,7 @@ cdef class Reduce(Reduction):
     divisor: for a float32 mean, the number of elements.  whole: are all axes of a float32 tensor reduced?  Then, as in
     the reference, an extreme starts from the first element, even NaN or infinity, instead of the farthest finite
     number.  requantize: of integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low,
-    high), as of int8.
+    high), for int8 values.
     """
     ARRAYS, SIZES = (0, 1), ("kept", "loops", "run")
     cdef pl_reduction_fn kernel
