@@ -112,7 +112,7 @@ enum { REPEATED = 16 };
     const many repeated = v - (many){0}; \
     for (size_t i = 0; i < m * sizeof(T); i += REPEATED) memcpy(y + i, &repeated, REPEATED); \
   }
-/* Aligned, since its loops are slower at some addresses. */
+/* Aligned, because its loops are slower at some addresses. */
 static __attribute__((aligned(64))) void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y) {
   if (item == 1) PL_REPEAT(uint8_t)
   else if (item == 2) PL_REPEAT(uint16_t)
