@@ -102,7 +102,7 @@ class SubgraphRun(BufferRun):
         return self.inputs[position].nbytes if self.inputs else -1
 
     def _shape_for(self, position: int, buffer: "Buffer") -> "tuple[int, ...]":
-        """The shape of an input on `buffer`, whose shape may differ where the model leaves dimensions open."""
+        """The shape of an input on `buffer`, whose shape may differ in dimensions that the model leaves open."""
         index = self.executor.subgraph.inputs[position]
         tensor = self.executor.subgraph.tensors[index]
         shape, current = buffer.shape, self.executor.shapes[position]

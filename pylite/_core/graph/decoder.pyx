@@ -361,5 +361,5 @@ cdef class Decoder:
 
 
 cdef object named(tuple names, int64_t number):
-    """The name of an enumeration's value; the number where it has none."""
+    """The name of an enumeration's value; the number if it has none."""
     return names[number] if 0 <= number < len(names) else number

@@ -168,7 +168,7 @@ cdef class ReduceWide(Reduction):
 
 
 cdef void join_all(ReduceWide self, ptrdiff_t count, const uint8_t *x, int64_t *acc) noexcept nogil:
-    """Join `count` neighbouring accumulators, floats where elements are, with their elements."""
+    """Join `count` neighbouring accumulators, floats if elements are floats, with their elements."""
     cdef pl_reduction *g = &self.g
     cdef ptrdiff_t i, j, k, steps = g.n[2] if g.run else 1
     cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]

@@ -39,7 +39,7 @@ cdef enum WordRule:         # how sums of int16 rows become int16: a rule of doc
 cdef struct ByteRows:
     int flip                # all bytes are XORed with it; set by the kernel
     ptrdiff_t total         # rows in memory, for may_read_in_place(); set by the kernel
-    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place() allows it?
+    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, if may_read_in_place() allows it?
     const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
     pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
     QuantizedRows quantized     # HYBRID: the float32 images whose bytes are the rows, with their scales and zero points

@@ -160,7 +160,7 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
 
 
 def private(array):
-    """`array`, or a copy where another object owns its memory.
+    """`array`, or a copy if another object owns its memory.
 
     For numbers that kernels use as positions: an array may lie in the file of a plan, to which its owner can write
     while it is mapped.

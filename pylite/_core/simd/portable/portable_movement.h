@@ -6,7 +6,7 @@
 typedef struct { uint64_t half[2]; } pl_u128;
 typedef struct { pl_u128 half[2]; } pl_u256;
 
-/* Copies rows of `bytes` bytes as two words that overlap.  Where the rows of y adjoin, a row but the last is copied as
+/* Copies rows of `bytes` bytes as two words that overlap.  If the rows of y adjoin, each row but the last is copied as
  * two whole words instead: the next row overwrites the excess. */
 #define PL_COPY_SHORT(T, TWO)                                                                                  \
   for (; yrow == (ptrdiff_t)bytes && xrow >= (ptrdiff_t)sizeof(T) && rows > 1; rows--, x += xrow, y += yrow) { \
