@@ -41,7 +41,7 @@ def check(model, subgraphs, unresolved_only=False, find=default.find):
 
 
 def located(reason, nodes, operands=""):
-    """A reason with its nodes: after the sentence that is tf.lite's, as programs look for it."""
+    """A reason with its nodes, after tf.lite's own sentence, because programs look for that sentence."""
     where = f"node{'s' if len(nodes) > 1 else ''} {_few(nodes)}"
     if reason.startswith(UNRESOLVED_CUSTOM):
         first, dot, remedy = reason.partition(". ")

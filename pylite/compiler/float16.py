@@ -30,7 +30,7 @@ _TRANSPARENT = ACTIVATIONS | {"RESHAPE", "PAD", "MAX_POOL_2D"}      # results ar
 
 
 def convert(lowered):
-    """Let the calls of `lowered` compute in float16 where this pays, and have weights packed."""
+    """Make calls of `lowered` compute in float16 if that pays, and pack the weights."""
     costs, others = {}, set()       # {node index: its _Cost}; indices of nodes with a call that cannot use float16
     for call in lowered.calls:
         index, cost = call.node.index, _cost_of(call)
@@ -105,12 +105,12 @@ def _operands(call):
 
 
 def _is_small(x, y):
-    """Has operand x so few numbers beside result y that their conversion does not count?"""
+    """Is operand x so small compared with result y that its conversion does not count?"""
     return x.size * _SMALL <= y.size
 
 
 def _chosen(lowered, costs):
-    """The indices of the nodes, among those in `costs`, whose products outweigh the conversions at ends in float32."""
+    """The indices of the nodes in `costs` whose products outweigh conversions of float32 inputs and results."""
     edges = _Edges(lowered)
     chosen = set(costs)
     while True:
@@ -166,7 +166,7 @@ class _Edges:
 
 
 def _computed_inputs(operator, values):
-    """The tensors that an operator reads at run time, without small ones beside others."""
+    """The tensors that an operator reads at run time; if there are several, without the small ones."""
     reads = [i for i in operator.inputs if i >= 0 and values[i].data is None]
     results = [values[i] for i in operator.outputs if i >= 0]
     if len(reads) < 2 or not results:

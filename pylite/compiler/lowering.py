@@ -232,7 +232,7 @@ class _Lowering:
             self._emit(node, emitted)
 
     def _keep_starts(self, node):
-        """Let variables begin with what the node has computed: to their readers they are no constants."""
+        """Make results of the node the initial contents of variables, which are not constants for their readers."""
         for value in node.outputs:
             if value is not None and value.kind == "variable":
                 self.lowered.starts[value.index], value.data = known_array(value), None
@@ -271,7 +271,7 @@ class _Lowering:
             settle(call)
         for packed in of_types(call.args, _PACKED):
             if packed.value.fixed and not self.half:        # convert() knows which form
-                self.lowered.model.weights.pack(packed)     # another thread packs while lowering goes on
+                self.lowered.model.weights.pack(packed)     # another thread packs while lowering continues
 
     def _alias(self, node, y, x):
         """Make y share the memory of x, or copy x if the caller could see or change one through the other."""

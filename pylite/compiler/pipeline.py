@@ -1,7 +1,7 @@
 """The passes, in their order.  Each is a module of `passes` with the function `run`, imported when it first applies.
 
 The tables list each pass with its module, its purpose, and whether it applies to a graph.  Copy elision is not here:
-it compares plans, so the memory planner runs it.
+it compares placements, so the memory planner runs it.
 """
 import importlib
 from itertools import pairwise

@@ -5,7 +5,7 @@ from pylite.ir.values import runs_python
 
 
 def settle(call):
-    """Replace Dims in the arguments of `call` by numbers, with guards, except where other shapes can replace them.
+    """Replace Dims in the arguments of `call` by numbers, with guards, unless other shapes can replace them.
 
     Raises UnrecordableError for a call that may hide Dims.
     """

@@ -23,7 +23,7 @@ ABANDONED = 3600        # seconds after which a temporary file counts as abandon
 def default_folder() -> str:
     """The folder for the plans of commands and tasks; "" for none.
 
-    What PYLITE_CACHE_DIR says, if it is set, else `pylite` in the user's cache folder (XDG_CACHE_HOME, ~/.cache).
+    PYLITE_CACHE_DIR if it is set, else `pylite` in the user's cache folder (XDG_CACHE_HOME, ~/.cache).
     """
     named = os.environ.get("PYLITE_CACHE_DIR")
     if named is not None:

@@ -1,7 +1,7 @@
 """Reads a cache folder: files with results that later processes need not compute again.
 
 These files determine which code runs, so they are trusted only under the rules that OpenSSH has for its keys: files and
-folder belong to this user or root, others cannot write them, and others can replace no folder above.  A file has a
+folder belong to this user or root, and others can neither write to them nor replace a parent folder.  A file has a
 header (MAGIC, a checksum of the rest, the number of bytes of the file and of the record), a marshalled record and, at a
 multiple of ALIGNMENT, the record's data.  The checksum detects a damaged file before anything else is read.
 cache_files.Store writes these files.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Executor = Any      # it imports this module
     Shape = tuple[int, ...]
 
-CACHED_DYNAMIC = 64     # sets of input shapes to keep where shapes depend on data
+CACHED_DYNAMIC = 64     # sets of input shapes to keep if shapes depend on data
 
 
 def program(executor: "Executor") -> BoundProgram:

@@ -39,7 +39,7 @@ DEEPEST = 1000          # levels of calls between subgraphs, each of which takes
 class Executor(TensorAccess, ExecutorBase):
     """Runs one subgraph of a model; a host.Host for its ops.
 
-    Its life: resize() and allocate(), then invoke() any number of times, and again.  allocate() activates a
+    Call resize() and allocate(), then invoke() any number of times, and so on.  allocate() activates a
     BoundProgram for the input shapes: one that it has kept, or else one that activate() obtains.  lower_again() makes
     all programs stale, and close() ends the plug-ins.
 
@@ -50,7 +50,7 @@ class Executor(TensorAccess, ExecutorBase):
     preserve, guard         keep every intermediate tensor?  Detect out-of-bounds writes?
     max_memory              bytes that the tensors may take, or None
     resolver                the OpResolver that finds the ops
-    half                    compute products of float32 in float16?  By default what the model says
+    half                    compute products of float32 in float16?  Default: the model's choice
     shared                  the InterpreterState of all executors of an interpreter
 
     What programs are made for:
@@ -78,7 +78,7 @@ class Executor(TensorAccess, ExecutorBase):
     current                 the BoundProgram of the current shapes, or None before the first allocate()
     ready                   may invoke() run?
     segments                segments of the last run: `current`, then those whose shapes depend on data
-    Further ones, for the fast path and for shapes that depend on data, are in ExecutorBase (_core/run/program.pyx).
+    ExecutorBase (_core/run/program.pyx) has attributes for the fast path and for shapes that depend on data.
     """
 
     def __init__(self, model: "Model", subgraph: "Subgraph", pool: "Pool", preserve: bool = False,
@@ -159,7 +159,7 @@ class Executor(TensorAccess, ExecutorBase):
                 self._reset_state()
 
     def _resized(self) -> str:
-        """The end of an error, which may name another tensor: the inputs that have other shapes than in the file."""
+        """The end of an error message: the inputs whose shapes differ from the file's, which may explain the error."""
         tensors = [self.subgraph.tensors[i] for i in self.subgraph.inputs]
         return "".join(f"; input {tensor.name!r} was resized from {list(tensor.shape)} to {list(shape)}"
                        for tensor, shape in zip(tensors, self.shapes, strict=True) if shape != tensor.shape)
@@ -191,7 +191,7 @@ class Executor(TensorAccess, ExecutorBase):
                 memory.reset()
 
     def reset_variables_and_ops(self) -> None:
-        """reset_variables(), and let the ops of plug-ins that keep a state reset it."""
+        """reset_variables(), and reset the state of plug-ins' ops."""
         self.reset_variables()
         for op in self.plugins.values():
             if hasattr(op, "reset"):
@@ -228,7 +228,7 @@ class Executor(TensorAccess, ExecutorBase):
         self.renew()
 
     def renew(self) -> None:
-        """Drop all programs; if allocated, make the present one again, and inputs and variables keep their contents."""
+        """Drop all programs; if allocated, make the current one again.  Inputs and variables keep their contents."""
         was_ready = self.ready
         contents = [(i, self.array(i).copy()) for i in self.subgraph.inputs] if was_ready else []
         self.forget()
@@ -364,7 +364,7 @@ class Executor(TensorAccess, ExecutorBase):
 
     # ---- programs --------------------------------------------------------------------------------------------
     def outdate(self) -> None:
-        """Mark all programs as stale.  One that runs goes on; segments after its present one are lowered again."""
+        """Mark all programs as stale.  A running one continues; segments after its current one are lowered again."""
         self.stale = True
         self.fast_program = self.first_segment = None
         self.cache.drop_segments()

@@ -88,7 +88,7 @@ class PlanCache:
                     remember(self, store)
         except FileNotFoundError:       # there is no folder yet
             pass
-        except OSError as error:        # it is not trusted, or cannot be read or, beside a plan, written
+        except OSError as error:        # the folder is not trusted, or reading or writing failed
             if self._first is None:
                 self._warn(error)
         self.has_plan = self._first is not None and not self._refused(None, self._first[0])
@@ -170,7 +170,7 @@ class PlanCache:
         return True
 
     def usable(self, executor: "Any") -> bool:
-        """May the cache hold programs of `executor`?  Not with plug-ins, delegates and the like."""
+        """May the cache hold programs of `executor`?  Not if it has plug-ins, delegates or similar extensions."""
         return not (executor.plugins or executor.known_inputs or executor.subgraph.index
                     or executor.delegation is not None or executor.access is not None or self._contents is None
                     or ops_registered())

@@ -59,7 +59,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
             remember(plans, folder)
     except NotStorable as reason:
         plans.problem = str(reason)
-    except OSError as error:    # a full disk, one that is read only, a foreign folder
+    except OSError as error:    # a full or read-only disk, or another user's folder
         plans.could_not_write(error)
 
 

@@ -102,7 +102,7 @@ class SubgraphRun(BufferRun):
         return self.inputs[position].nbytes if self.inputs else -1
 
     def _shape_for(self, position: int, buffer: "Buffer") -> "tuple[int, ...]":
-        """The shape of an input on `buffer`, whose shape may differ where the model leaves dimensions open."""
+        """The shape of an input on `buffer`, whose shape may differ in dimensions that the model leaves open."""
         index = self.executor.subgraph.inputs[position]
         tensor = self.executor.subgraph.tensors[index]
         shape, current = buffer.shape, self.executor.shapes[position]
@@ -140,7 +140,7 @@ class SubgraphRun(BufferRun):
 
 
 def _check_buffers(side: str, buffers: "list[Any]", expected: int) -> None:
-    """Raise TensorBufferError for another number of buffers."""
+    """Raise TensorBufferError for a wrong number of buffers."""
     if len(buffers) != expected:
         raise errors.TensorBufferError(
             f"Failed to invoke the compiled model: {side} buffer size mismatch: number of {side.lower()}s: "

@@ -115,7 +115,7 @@ class TensorMemory:
         return self.counted + sum([arena.nbytes for arena in self.loop_arenas.values()])
 
     def check_loop(self, node: "Node", nbytes: int) -> None:
-        """Raise MemoryLimitError if the variables of a loop, of `nbytes`, do not fit beside the rest."""
+        """Raise MemoryLimitError if the variables of a loop, of `nbytes`, do not fit in addition to the rest."""
         if self.max_bytes is not None and self.nbytes + nbytes > self.max_bytes:
             raise errors.MemoryLimitError(
                 f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; max_memory is "

@@ -99,8 +99,8 @@ def _same(args: "tuple[Any, ...]", others: "tuple[Any, ...]") -> bool:
         for a, b in zip(args, others, strict=True))
 
 
-# Bytes of a constant that is copied, at most: where a kernel reads it in the file, the system maps up to 2 MB around it
-# for the process.
+# Most bytes of a constant that is copied.  If a kernel read such a constant in the file, the system would map up to
+# 2 MB around it for the process.
 _SMALL = 8192
 
 

@@ -1,7 +1,7 @@
 """Checked decoding of a flatbuffer's tables, driven by declarations.  It knows nothing of any schema.
 
-Every position is checked before it is read.  Tables may be shared, so that a small file could unfold into a huge graph:
-decoding has a budget.
+Every position is checked before it is read.  Tables may be shared, so a small file could unfold into a huge graph; a
+budget limits decoding.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Copy
@@ -361,5 +361,5 @@ cdef class Decoder:
 
 
 cdef object named(tuple names, int64_t number):
-    """The name of an enumeration's value; the number where it has none."""
+    """The name of an enumeration's value; the number if it has none."""
     return names[number] if 0 <= number < len(names) else number

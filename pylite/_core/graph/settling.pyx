@@ -1,15 +1,15 @@
-"""Settling: takes Dims out of the arguments of calls where no later shape could replace them.
+"""Settling: replaces Dims by numbers in those arguments of calls that cannot be computed again for other shapes.
 
 While a subgraph is lowered for many shapes (dimensions.pyx), the arguments of its Calls contain Dims.  For the next
 shapes, run/rebinding.pyx computes an argument again if it is a Value, a View, a Scratch, a Dim, a Computed, or a tuple
-or list of these and of plain constants.  These keep their Dims here.  Anywhere else a Dim is replaced by its number,
+or list of these and of plain constants.  Such arguments keep their Dims.  Elsewhere a Dim is replaced by its number,
 and the recording gets a guard, so that the calls are used only for shapes that give the same number:
 
   Packed              the arguments of its function, and the contents of its Value, because weights are packed once
   FilterLayout        its fields, because a layout is a part of a Packed
   contents of a Value see give_numbers(), which constant folding calls
 
-An argument of any other type may contain a Dim that no code would replace.  It raises UnrecordableError, and the
+An argument of any other type may contain a Dim that no code would replace.  It causes UnrecordableError, and the
 subgraph is lowered for each set of shapes.  settle_arguments() and give_numbers() may be called twice with the same
 argument; the second call finds nothing to replace.
 """

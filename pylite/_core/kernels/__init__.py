@@ -1,4 +1,4 @@
-"""The kernels, a Cython module for each family."""
+"""The kernels: one Cython module for each family."""
 import importlib
 from functools import cache
 from typing import TYPE_CHECKING

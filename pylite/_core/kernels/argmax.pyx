@@ -11,8 +11,8 @@ cdef enum:
 cdef class ArgMax(Kernel):
     """y[o, i] = the first a at which x[o, a, i] is largest.  x: (outer, size, inner), y: (outer, inner), as bytes.
 
-    kind: "f" for float32, "i" for int32, "b" for bytes; y: int32 or int64, as its length tells.  flip is XORed to the
-    elements before they are compared as signed numbers: 0 finds their maximum, all ones their minimum.
+    kind: "f" for float32, "i" for int32, "b" for bytes; y: int32 or int64, as its length tells.  Elements are XORed
+    with flip before they are compared as signed numbers: 0 finds their maximum, all ones their minimum.
     """
     cdef const uint8_t[::1] x
     cdef uint8_t[::1] y

@@ -1,4 +1,4 @@
-"""Checks of the data of a run."""
+"""Kernels that check the data of a run."""
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport Kernel, Strided, kernel_fn

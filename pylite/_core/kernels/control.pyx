@@ -13,7 +13,7 @@ from pylite._core.simd cimport pl_pool
 
 
 cdef enum:
-    CHECK_NS = 50_000_000       # between a loop's checks for signals, about
+    CHECK_NS = 50_000_000       # about this long between a loop's checks for signals
 
 
 cdef struct Move:

@@ -29,10 +29,10 @@ cdef class ConvQ8(ImageProduct):
     x, y: bytes, and filter, as in ImageProduct; pixel packing needs a contiguous y.
     zero: the pixels read as padding: zero points of x, bytes, for one line under a window (of all pixels that are
     packed together).
-    quantization: (x_flip, x_zero, w_flip, w_zero).  A flip is XORed to each byte: 0x80 turns uint8 into int8.  Zero
-    points are as of int8.
+    quantization: (x_flip, x_zero, w_flip, w_zero).  Each byte is XORed with a flip: 0x80 turns uint8 into int8.  Zero
+    points are those of the int8 values.
     finish: (zero_point, low, high, flip): results get zero_point added, are clamped to low..high and XORed with flip;
-    as of int8, or of int16 if y is.
+    all are those of int8 values, or of int16 values if y is int16.
 
     Without `scales`, sums are rounded by MBQM32; packed: from packing.pack_q8.
     With `scales`, float64 (k,), they are rounded by the float64 rule of FULLY_CONNECTED, y may be int16, and bias is

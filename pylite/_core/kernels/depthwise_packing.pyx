@@ -38,7 +38,7 @@ cdef struct DepthwisePacking:
     Scaling scaling             # of blocks * nr columns
     ptrdiff_t channels, blocks  # blocks of nr channels
     int fh, fw, x_zero, w_zero, flip
-    bint wraps                  # do blocks go on into the next pixel?  See pl_wraps
+    bint wraps                  # do blocks continue into the next pixel?  See pl_wraps
 
 
 cdef void pack_depthwise(pl_packing_job *job) noexcept nogil:
@@ -85,8 +85,8 @@ cdef void pack_depthwise(pl_packing_job *job) noexcept nogil:
 def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
     """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution for the slot depthwise_q8, in blocks of channels.
 
-    bias: int32 (c,) or None; multipliers, shifts: int32 (c,), or (1,) for all; zero points: as of int8; filter: as in
-    ConvQ8; ends: see packing.pack_q8.
+    bias: int32 (c,) or None; multipliers, shifts: int32 (c,), or (1,) for all; zero points: of int8 values; filter: as
+    in ConvQ8; ends: see packing.pack_q8.
     Returns (weights, parameters), which are ready after finish_packing().
     """
     cdef int fh = filter[0], fw = filter[1]

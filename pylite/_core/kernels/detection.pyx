@@ -36,7 +36,7 @@ cdef class DetectionPostProcess(Kernel):
     cdef float score_threshold, overlap_threshold
     cdef float scales[4]
     cdef bint regular
-    cdef uint32_t flip          # XORed to 8-bit scores to compare them as signed ones
+    cdef uint32_t flip          # 8-bit scores are XORed with it, to compare them as signed numbers
     cdef float[:, ::1] boxes, decoded
     cdef float[::1] labels, confidences, count, chosen_score
     cdef uint64_t[::1] heap

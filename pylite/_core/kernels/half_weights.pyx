@@ -1,4 +1,4 @@
-"""Products of float32 rows and weights that stay float16 in memory, where they take half of the bytes."""
+"""Products of float32 rows and weights that stay float16 in memory, which halves their size."""
 from libc.stdint cimport uint8_t, uint16_t
 
 from pylite._core.product.division cimport Piece, divide, get_piece, parallel_pool

@@ -205,7 +205,7 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
     """How many output pixels to compute as one (pixel packing), so that their columns fill vectors.
 
     w: (columns, fh, fw, c); stride: horizontal; most: a multiple of the result.  Combining pixels adds weights that are
-    0.  So the cost per pixel decides: a step of products costs 1 for each vector and 1/4 for loading its operand, and
+    0, so the cost per pixel decides: a step of products costs 1 for each vector and 1/4 for loading its operand, and
     finishing a vector of sums as much as two steps.
     """
     cdef const pl_tile *t = &slots.q8
@@ -244,8 +244,8 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     """Pack weights, and make the parameters of columns for a product that is finished by MBQM32.
 
     w: 8-bit (columns, ...), see arranged(); bias: int32 (columns,) or None; multipliers, shifts: int32 (columns,), or
-    (1,) for all; x_zero, w_zero: as of int8; dilation: horizontal; ends: (low, high) of results less their zero point,
-    to finish in float32 if that gives the same results, or None; layout: WinogradInteger and PixelPacking
+    (1,) for all; x_zero, w_zero: of int8 values; dilation: horizontal; ends: (low, high) of results less their zero
+    point, to finish in float32 if that gives the same results, or None; layout: WinogradInteger and PixelPacking
     (product/layouts.py) leave a choice that depends on the ISA level to this function.
     Returns (panels, parameters, pixels): the first two, see columns.pxd, are ready after finish_packing(); pixels: the
     number of output pixels to compute as one, 1 for a plain convolution, or 0 for Winograd.

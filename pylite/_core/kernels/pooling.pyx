@@ -75,7 +75,7 @@ cdef class Pooling(Kernel):
             self.out_h, self.out_w, w.y_pixel = 1, self.out_h, y.strides[1] // self.item
         if y.nbytes:
             self.lines = y.shape[0] * self.out_h
-            # A double, since the file's filter may have more taps than an integer counts.
+            # A double, because the file's filter may have more taps than an integer can count.
             self.grain = 1 + <ptrdiff_t>(GRAIN / (<double>self.out_w * w.channels * self.rows * w.cols))
         return 0
 

@@ -29,7 +29,7 @@ cdef class PythonOp(Kernel):
         error = self.error
         if error is not None and not isinstance(error, Exception):
             self.error = None
-            raise error             # KeyboardInterrupt and the like are not failures of the op
+            raise error             # KeyboardInterrupt, for example, is not a failure of the op
         return f"{type(error).__name__}: {error}"
 
     def cause(self):

@@ -1,4 +1,4 @@
-"""What float32 SVDF and the basic LSTM cell compute after a matrix product."""
+"""The steps of float32 SVDF and of the basic LSTM cell that follow a matrix product."""
 from libc.string cimport memcpy, memmove
 
 from pylite._core.kernels.recurring cimport Activation, activate, set_activation

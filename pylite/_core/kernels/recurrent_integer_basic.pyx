@@ -25,7 +25,7 @@ cdef class BasicLstm(Kernel):
     x: (rows, depth + cells) uint8, inputs and the state h side by side; h (rows, cells) uint8, c (rows, cells) int16:
     the state; y, c_out: the outputs, which are the next state; gates: (rows, 4 * cells) int16, an output: the gates
     before their activation; packed: from packing.pack_weights; bias: int32 (4 * cells,); multiplier: (m, e) of the
-    sums; w_zero: as of int8.
+    sums; w_zero: of int8 values.
     """
     cdef const uint8_t[:, ::1] x
     cdef uint8_t[:, ::1] h, y

@@ -1,4 +1,4 @@
-# What float recurrent kernels share: products with weights of any kind, activations, normalization.
+# Shared by float recurrent kernels: products with weights of any kind, activations, normalization.
 from libc.math cimport INFINITY, sqrtf
 from libc.stdint cimport int32_t, uint8_t
 

@@ -1,4 +1,4 @@
-# What integer recurrent kernels share: products of 8-bit rows with packed weights.
+# Shared by integer recurrent kernels: products of 8-bit rows with packed weights.
 from libc.stdint cimport int8_t, int32_t, uint8_t
 
 from pylite._core.kernels.sequences cimport kept

@@ -86,7 +86,7 @@ cdef class Reduce(Reduction):
     divisor: for a float32 mean, the number of elements.  whole: are all axes of a float32 tensor reduced?  Then, as in
     the reference, an extreme starts from the first element, even NaN or infinity, instead of the farthest finite
     number.  requantize: of integer sums, (sum of the zero points of x, multiplier, exponent, zero point of y, low,
-    high), as of int8.
+    high), for int8 values.
     """
     ARRAYS, SIZES = (0, 1), ("kept", "loops", "run")
     cdef pl_reduction_fn kernel
@@ -168,7 +168,7 @@ cdef class ReduceWide(Reduction):
 
 
 cdef void join_all(ReduceWide self, ptrdiff_t count, const uint8_t *x, int64_t *acc) noexcept nogil:
-    """Join `count` neighbouring accumulators, floats where elements are, with their elements."""
+    """Join `count` neighbouring accumulators, floats if elements are floats, with their elements."""
     cdef pl_reduction *g = &self.g
     cdef ptrdiff_t i, j, k, steps = g.n[2] if g.run else 1
     cdef ptrdiff_t n = g.run if g.run else g.n[2], stride = 1 if g.run else g.stride[2]

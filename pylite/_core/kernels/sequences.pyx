@@ -38,7 +38,7 @@ cdef class SequenceKernel(Kernel):
         return True
 
     cdef void place(self, const Strided **arrays, SequenceKernel before):
-        """Set the memory of the arrays, NULL for each that lies where `before` has it."""
+        """Set the memory of the arrays, NULL for each that has the same memory as in `before`."""
         cdef const Strided *x = arrays[X]
         cdef const Strided *aux = arrays[AUX]
         cdef const Strided *y = arrays[Y]

@@ -4,7 +4,7 @@ Tiles of 4 x 4 input pixels, which overlap by two, become the left operands of 1
 operands; and the products become tiles of 2 x 2 output pixels.  There are two ways to do it:
 
 - Few channels: packing has transformed the filters.  A thread takes some tiles through all steps on its stack.
-- Many channels: packed filters keep their 9 taps, since the 16 operands would take 16/9 of the memory.  They are
+- Many channels: packed filters keep their 9 taps, because the 16 operands would take 16/9 of the memory.  They are
   transformed a few channels at a time and multiplied by as many tiles as possible, whose operands are in the arena.
   They may be float16, and are converted before they are transformed.
 """

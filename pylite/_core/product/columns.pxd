@@ -33,7 +33,7 @@ cdef inline void set_column(int32_t *rows, ptrdiff_t size, ptrdiff_t j, int64_t 
                             bint zeros=False) noexcept nogil:
     """Set column j.  start: initial value of its accumulator, wrapped to int32; mult, shift: MBQM32's multiplier.
 
-    zeros: are all its weights 0?  Converters give such columns a bias that is often too large for fit_q8.  So they get
+    zeros: are all its weights 0?  Converters give such columns a bias that is often too large for fit_q8.  They get
     other numbers with the same constant result: the scale sqrt(1/8) always passes fit_q8, because few of its multiples
     are close to a rounding boundary.
     """

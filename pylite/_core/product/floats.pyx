@@ -16,7 +16,7 @@ from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_
 cdef enum:
     SECTION_DEPTH = 768     # most elements of a row in a section: MAX_MR such rows stay in the first-level cache
     SHARED_BYTES = 1 << 19  # bytes of the panels in a block of columns, which all pieces read one after the other
-    PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache beside a tile's rows
+    PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache together with a tile's rows
     SINGLE_PIECE = 64       # most pixels that form a single piece, so that weights are read once
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
     HALF_TILES = 8          # most tiles of these rows

@@ -1,8 +1,8 @@
 # Convolutions that read their rows from image lines instead of gathering taps (im2col).
 #
 # With one group, the row of an output pixel consists of one run from each image line under the filter (pl_a_layout),
-# and the rows of neighbouring pixels overlap.  So each line is packed once, with its padding, into a line buffer on
-# the stack, or read in place.
+# and the rows of neighbouring pixels overlap.  Each line is therefore packed once, with its padding, into a line buffer
+# on the stack, or read in place.
 from pylite._core.product.division cimport MAX_MR, Division, Output, Piece, fast_div, round_up
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
@@ -115,7 +115,7 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
     cdef ptrdiff_t c = w.length // item, line = w.fw * c, pixels, line_size, overrun = 0
     cdef ptrdiff_t lines = w.fd * w.fh, width = reach(w.fw, w.dilation_w), span = o.span if w.direct else w.ow
     cdef bint packed = padded_lines(t, groups, w.fh, line) and w.dilation_w == 1
-    cdef bint dilated = width != w.fw       # then each tap of a line is a run of its own
+    cdef bint dilated = width != w.fw       # then each tap of a line is a separate run
     if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or w.fd > 1)):
         return False
     if not w.direct and not packed and gathering_is_faster(w, c, lines, t.ka):

@@ -37,9 +37,9 @@ cdef enum WordRule:         # how sums of int16 rows become int16: a rule of doc
 
 
 cdef struct ByteRows:
-    int flip                # XORed to all bytes; set by the kernel
+    int flip                # all bytes are XORed with it; set by the kernel
     ptrdiff_t total         # rows in memory, for may_read_in_place(); set by the kernel
-    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, where may_read_in_place() allows it?
+    bint in_place           # LINES, TAPS: do micro-kernels read the image itself, if may_read_in_place() allows it?
     const uint8_t *single   # the only row of the product, if its bytes are consecutive and it is small; else NULL
     pl_a_layout layout      # of the rows that micro-kernels read, in elements of A panels
     QuantizedRows quantized     # HYBRID: the float32 images whose bytes are the rows, with their scales and zero points
@@ -51,7 +51,7 @@ cdef struct FloatRows:
     int single_flag         # part of `first` of gemm_f32 and gemm_f16: 2 if the product has a single row, else 0
 
 
-cdef struct Rows:           # words: not used, since all rows are copied
+cdef struct Rows:           # words: not used, because all rows are copied
     Source source
     Lines lines             # for LINES
     ByteRows bytes          # bytes

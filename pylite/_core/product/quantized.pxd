@@ -16,7 +16,7 @@ cdef struct QuantizedRows:
     float *scales           # of each row,
     int32_t *zeros          # and its zero point
     int asymmetric          # may zero points differ from 0?
-    int flip                # XORed to the quantized bytes
+    int flip                # quantized bytes are XORed with it
     bint done               # does an earlier kernel quantize them?
 
 

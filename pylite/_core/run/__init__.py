@@ -1,4 +1,4 @@
-"""What runs a model: kernels on memory, the loop over them."""
+"""The code that runs a model: kernels bound to memory, and the loop over them."""
 from pylite import _core
 
 __path__.insert(0, _core.LIBRARY)    # first: all modules are in Cython

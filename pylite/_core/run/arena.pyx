@@ -1,4 +1,4 @@
-"""Static memory planning: computes offsets in the arena from sizes and live ranges, without knowing of tensors."""
+"""Static memory planning: computes offsets in the arena from sizes and live ranges; it knows no tensors."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 

@@ -1,7 +1,7 @@
 """The memory behind CompiledModel's TensorBuffers, and runs of a subgraph on it.
 
-A Port is the memory of one input or output of a bound program.  A Buffer, the base of TensorBuffer, has memory of its
-own, or uses a Port's, which saves the copy.  Begin with BufferRun.run().
+A Port is the memory of one input or output of a bound program.  A Buffer, the base of TensorBuffer, has its own memory,
+or uses a Port's, which saves the copy.  Begin reading at BufferRun.run().
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

@@ -123,7 +123,7 @@ cdef int set_strided(Strided *s, array, int ndim=0, Py_ssize_t item=0, bint writ
 
 cdef int set_contiguous(Strided *s, array, int ndim, Py_ssize_t item, bint written) except -1:
     set_strided(s, array, ndim, item, written)
-    memory_of(array, s.nbytes)      # raises where it is not contiguous
+    memory_of(array, s.nbytes)      # raises if it is not contiguous
     return 0
 
 

@@ -1,7 +1,7 @@
 """Pages of memory: mapped files, and zeroed memory for arenas and packed weights, on huge pages if it is large.
 
-The system maps a page at its first access.  For a model that runs once, this takes as long as the run; mapping a huge
-page takes only as long as mapping a few small ones.
+The system maps a page at its first access.  For a model that runs once, mapping takes as long as the run; a huge page
+takes only as long as a few small ones.
 """
 from _thread import _local
 
@@ -160,7 +160,7 @@ def aligned(Py_ssize_t nbytes, Py_ssize_t expected=-1):
 
 
 def private(array):
-    """`array`, or a copy where another object owns its memory.
+    """`array`, or a copy if another object owns its memory.
 
     For numbers that kernels use as positions: an array may lie in the file of a plan, to which its owner can write
     while it is mapped.

@@ -1,6 +1,6 @@
 """Bound graphs: Program, a flat list of kernels with the loop that runs them, and what belongs to a Program.
 
-Callee, IOBytes     a Program as the kernels that call it see it, and the memory of its inputs and outputs
+Callee, IOBytes     what a calling kernel knows of a Program, and the memory of its inputs and outputs
 Memory              the memory of a tensor, as set_tensor() and get_tensor() copy it
 Segment             the base of BoundProgram, and ExecutorBase of Executor: the attributes that a run needs
 ShapeCache          the programs of an Executor by input shapes; ReshaperBase makes them

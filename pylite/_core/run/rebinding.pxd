@@ -25,7 +25,7 @@ cdef class BoundCall:
     cdef bint moves             # does it have moved()?
     cdef list size_keys         # the keys of its SIZES
     cdef Py_ssize_t first_array     # position of the first argument after those that contain `callees`
-    cdef IOBytes fixed_bytes    # of the arguments from there on; absent where an argument depends on shapes
+    cdef IOBytes fixed_bytes    # of the arguments from there on; absent if an argument depends on shapes
     cdef int prepare(self) except -1
     cdef Kernel moved(self, Rebinder rebinder)
     cdef Kernel calling(self, Rebinder rebinder)

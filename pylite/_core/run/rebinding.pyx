@@ -37,7 +37,7 @@ cdef class BoundCall:
     """One recorded call, its current kernel, and the Parts among its arguments.
 
     renew() keeps the kernel if no argument has changed.  Else it makes another one by the cheapest way that the
-    kernel's class offers: moved(), which takes arrays and sizes; calling(), where only arrays and called subgraphs may
+    kernel's class offers: moved(), which takes arrays and sizes; calling(), if only arrays and called subgraphs may
     change; or its constructor.
     """
     def __dealloc__(self):

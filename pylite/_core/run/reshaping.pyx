@@ -1,6 +1,6 @@
 """Creates programs for new input shapes from a recorded program; ShapeCache, in program.pyx, keeps them.
 
-Compiled, because this is most of the time that a small model takes to allocate for a new shape.
+Compiled, because a small model spends most of its allocation time here when shapes change.
 """
 from libc.stdint cimport int64_t
 

@@ -1,6 +1,6 @@
 """The memory of values: creates the numpy array of each Value, View and Scratch of a call, and the kernels on them.
 
-Compiled, because large graphs have thousands of arrays: creating one takes a fifth of the time that Python takes.
+Compiled, because large graphs have thousands of arrays, and creating one takes a fifth of the time that Python takes.
 """
 from pylite._core.graph.calls cimport Call, Packed, Scratch, ValueBase, View, element_sizes, element_types, product
 

@@ -90,7 +90,7 @@ typedef struct pl_fitted_sum {
   int32_t corrected;                                /* 1 or 2: the operand whose values are corrected, or 0 */
   int32_t zero, step, offset, gain, mean;           /* of the corrections, see pl_sum_correction() */
 } pl_fitted_sum;
-#define PL_FRACTION 22 /* bits of fraction where ratios have two digits; on Arm one less where sums are large */
+#define PL_FRACTION 22 /* bits of fraction if ratios have two digits; on Arm one less if sums are large */
 typedef struct pl_fitted_product {
   int32_t a_zero, b_zero, y_zero, low, high, flip, m, e;
   float scale, half; /* scale 0: by the rule */

@@ -17,7 +17,7 @@ typedef struct {
   int32_t rule[2][256];     /* each operand as the rule adds it */
   int32_t position[2][256]; /* the fractions of a - 1/2 and of -b, in units of the output */
   int16_t head[BUCKETS], next[256]; /* lists of all b by the upper bits of their positions */
-  int32_t reach; /* at most the width of a bucket: neighbours are in the same bucket or in one beside it */
+  int32_t reach; /* at most the width of a bucket: neighbours are in the same bucket or in adjacent ones */
 } neighbours;
 
 /* Bounds of a number that is added to sums. */
@@ -203,7 +203,7 @@ void pl_fit_sum(pl_fitted_sum *p) {
     return;
   }
   p->short_form = 0;
-  /* Sums have 31 bits.  If many are close to a step, as with scales of few digits, only the larger fraction may do. */
+  /* Sums have 31 bits.  If many are close to a step, as with scales of few digits, only the larger fraction may fit. */
   if (!fit_three_digits(p, &exact, 30 - bits) && !fit_three_digits(p, &exact, 31 - bits)) p->fraction = 0;
 }
 

@@ -1,8 +1,8 @@
 /* pl_fit_lines(): searches for one or two straight lines that give a table of bytes, as for rescaling, LEAKY_RELU or
  * ABS, with the arithmetic of lines8 (elementwise.h).
  *
- * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors.  A line of
- * 16 bits comes too near some halves of about a sixth of the tables that rescale; 32 bits then do. */
+ * For each candidate slope, every entry of the table bounds the start, so the search has no rounding errors.  For about
+ * a sixth of the tables that rescale, a 16-bit line passes too close to some halves; a 32-bit line then fits. */
 #include "elementwise.h"
 #include <stdlib.h>
 

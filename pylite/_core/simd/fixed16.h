@@ -1,5 +1,5 @@
 /* 16-bit fixed point in 16-bit lanes: gives the results of pl_logistic_q and pl_tanh_q (rounding.h) for `bits` 16,
- * twice as many at a time.  Loops are unrolled by hand, since compilers do not vectorise code around them. */
+ * twice as many at a time.  Loops are unrolled by hand, because compilers do not vectorise code around loops. */
 #ifndef PYLITE_FIXED16_H
 #define PYLITE_FIXED16_H
 #include "rounding.h"

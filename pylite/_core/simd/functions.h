@@ -7,8 +7,8 @@
 #include "rounding.h"
 #include <string.h>
 
-/* ab + c, fused if the ISA level can.  So float results may differ in their last bits between levels, but never between
- * thread counts. */
+/* ab + c, fused if the ISA level can.  Float results may thus differ in their last bits between levels, but never
+ * between thread counts. */
 #if defined(__FMA__) || defined(__aarch64__) || defined(__ARM_FEATURE_FMA)
 #define PL_FMA(a, b, c) __builtin_fmaf(a, b, c)
 /* a / b without the division unit: the nearest float, unless it is below the normal range.  a is not -0; inverse is

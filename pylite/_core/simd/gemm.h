@@ -23,14 +23,14 @@ typedef struct pl_tile {
   int bytes;   /* of an element of an A panel (GEMM) or of a packed weight (depthwise) */
   int offset;  /* A panels hold x + offset: 128 if the ISA level multiplies unsigned by signed bytes */
   const uint8_t *order; /* depthwise: the channel at each position of a block of nr; NULL: in order */
-  int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never go on into the next pixel */
+  int wrap;    /* depthwise: the largest period of pl_wraps; 0: blocks never continue into the next pixel */
   int strided; /* depthwise: with strides above 1, do blocks stay within a pixel if that leaves few lanes unused? */
   int nibbles; /* kr of panels of 4-bit weights, a byte of which holds two steps, the first in its lower half; all have
                 * nr columns.  Only for gemm_blocks, which takes none where this is 0 */
   int row_offset; /* rows of gemm_blocks hold x + row_offset */
   int real;    /* gemm_q8 implements the float64 rule, see pl_columns */
   int any_n;   /* for one row, gemm_q8, gemm_s32 and gemm_hybrid take any number of columns */
-  int small;   /* gemm_q8 and gemm_hybrid are faster where no weight is -128, see find_small */
+  int small;   /* gemm_q8 and gemm_hybrid are faster if no weight is -128, see find_small */
   int rows;    /* rows that gemm_q8 and gemm_hybrid multiply at once, never reading beyond the last; 0: they may read */
 } pl_tile;
 

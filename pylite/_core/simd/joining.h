@@ -7,7 +7,7 @@
 #define JOIN_ADD(a, b) ((a) + (b))
 #define JOIN_MAX(a, b) ((b) > (a) ? (b) : (a)) /* ignores NaN */
 #define JOIN_MIN(a, b) ((b) < (a) ? (b) : (a))
-/* The same for floats, in one instruction where there is one that ignores NaN. */
+/* The same for floats, in one instruction if the CPU has one that ignores NaN. */
 #if defined(__aarch64__)
 #define JOIN_MAX_F32(a, b) __builtin_fmaxf(a, b)
 #define JOIN_MIN_F32(a, b) __builtin_fminf(a, b)

@@ -44,7 +44,7 @@ typedef struct pl_range {
   float low, high, lowest, highest;
 } pl_range;
 
-/* Statistics of up to 256 columns of values beside their references: the sums of error, error^2 and reference^2; the
+/* Statistics of up to 256 columns of values compared with references: the sums of error, error^2 and reference^2; the
  * largest error, the highest and the lowest reference.  count: elements that are finite on both sides; low, high:
  * elements that saturate at either end. */
 typedef struct pl_error_sums {

@@ -1,5 +1,5 @@
 /* The dispatch table.  PL_SLOTS lists each micro-kernel that all levels have, once; winograd_q8 and winograd_pack,
- * which some levels lack, are members beside them. */
+ * which some levels lack, are separate members. */
 #ifndef PYLITE_SIMD_H
 #define PYLITE_SIMD_H
 #include <stddef.h>
@@ -31,7 +31,7 @@ typedef struct pl_slots {
    * first line does. */
   int dw_f32_lines;
   /* Computes columns begin .. end - 1 of tiles first .. first + tiles - 1, counted over all images.  NULL: the ISA
-   * level does without. */
+   * level has none. */
   void (*winograd_q8)(const pl_winograd *g, ptrdiff_t first, int tiles, ptrdiff_t begin, ptrdiff_t end,
                       const pl_columns *columns);
   /* Packs weights (columns, 3, 3, c), bytes ^ flip less w_zero, into the panels of winograd_q8; sums: see pack_b_q8. */
@@ -52,7 +52,7 @@ pl_pooling_fn pl_pooling_kernel(const pl_slots *s, const char *name);
 pl_reduction_fn pl_reduction_kernel(const pl_slots *s, const char *name);
 pl_join_fn pl_join_kernel(const pl_slots *s, const char *name);
 pl_bilinear_fn pl_bilinear_kernel(const pl_slots *s, const char *name);
-/* p = the 3 parameters of wide_unary (1 operand) or wide_binary (2) from the words "op x_type y_type".  Returns 0 where
+/* p = the 3 parameters of wide_unary (1 operand) or wide_binary (2) from the words "op x_type y_type".  Returns 0 if
  * there is no such op or type. */
 int pl_wide_parameters(int operands, const char *words, int32_t *p);
 
@@ -83,8 +83,8 @@ pl_pool *pl_pool_create(int threads);
 void pl_pool_destroy(pl_pool *pool);
 int pl_pool_threads(const pl_pool *pool);
 /* From now on, records each range of a shared loop as a row of 5 numbers: the nanoseconds of CLOCK_MONOTONIC at its
- * start and end, its first item and the one after its last, the thread (0: the caller).  rows NULL: ends recording.  To
- * be called while no loop runs.  pl_pool_recorded: the number of ranges since then; those beyond `capacity` have no
+ * start and end, its first item and the one after its last, the thread (0: the caller).  rows NULL: ends recording.
+ * Call it while no loop runs.  pl_pool_recorded: the number of ranges since then; those beyond `capacity` have no
  * row. */
 void pl_pool_record(pl_pool *pool, int64_t *rows, ptrdiff_t capacity);
 ptrdiff_t pl_pool_recorded(const pl_pool *pool);

@@ -2,7 +2,7 @@
  *
  * Elements are loaded as int64 or double, block by block, and stored as any type.  Integers wrap when they are stored.
  * float16, bfloat16 and float32 are rounded once, from double; for a single operation this gives the result of float32
- * arithmetic.  CAST is the op that does nothing. */
+ * arithmetic.  CAST is the op that changes no element. */
 #include "common.h"
 #include "casts.h"
 #include "simd.h"

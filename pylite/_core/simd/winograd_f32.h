@@ -17,7 +17,7 @@
 #define LOAD_BIAS(p, n) ((n) == LANES ? LOAD(p) : LOAD_FIRST(p, n))
 #endif
 
-/* Keeps gcc from computing each of the 16 addresses by itself. */
+/* Keeps gcc from computing each of the 16 addresses separately. */
 #define IN_REGISTER(n) __asm__("" : "+r"(n))
 
 /* d = B^T times a column of pixels, which p points to; moves p to the next column. */

@@ -96,8 +96,8 @@ class Elision:
         return uses
 
     def _elide(self, copies):
-        """Alias the slices of all `copies` of one node; if that raises the peak, only slices that do not raise it
-        alone."""
+        """Alias the slices of all `copies` of one node; if that raises the peak, only the slices that do not raise it
+        by themselves."""
         mark, notes = self.ranges.mark(), {}
         for copy in copies:
             views = self._views(copy) if self._rules_allow(copy) else None

@@ -1,8 +1,9 @@
-"""Stores tensors as float16 that kernels in float16 write and read.
+"""Stores tensors as float16 if kernels in float16 write and read them.
 
-Say that, in conv -> max pooling -> conv, an addition in float32 reads the first result, too.  A product in float16
-writes it (convertible), the pooling moves it (a moving call), the addition reads it (a float reader).  So it is stored
-as float16, the pooling compares float16, and one conversion before the addition serves all float readers.
+An example: in conv -> max pooling -> conv, an addition in float32 also reads the first result.  A product in float16
+writes that result (convertible), the pooling moves it (a moving call), the addition reads it (a float reader).  The
+pass stores the result as float16, the pooling compares float16, and one conversion before the addition serves all float
+readers.
 """
 import numpy as np
 
@@ -161,7 +162,7 @@ def _target(mover):
 
 
 def _move_halves(call):
-    """Let a mover work on float16."""
+    """Make a mover work on float16."""
     if call.kernel == COPY:
         x, y = call.args
         call.args = (rounded(x) if type(x) is np.ndarray else _as_half(x)), _as_half(y)
@@ -179,7 +180,7 @@ def _as_half(item):
 
 
 def _store(call, position):
-    """Let a product take argument `position` as float16."""
+    """Make a product read or write argument `position` as float16."""
     args = list(call.args)
     args[position] = _as_half(args[position])
     call.args = tuple(args)
@@ -192,7 +193,7 @@ def _converts(call, replaced):
 
 
 def _replace(call, replaced):
-    """Let the call use other values: replaced[value] in place of `value`."""
+    """Make the call use other values: replaced[value] in place of `value`."""
     call.args = tuple([
         View(replaced[item.value], item.shape, item.strides, item.offset, item.dtype)
         if type(item) is View and item.value in replaced else
@@ -203,7 +204,7 @@ def _replace(call, replaced):
 
 
 def _convert_for(lowered, readers):
-    """Let calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
+    """Make calls in float32 read copies of tensors that are stored as float16.  readers: {root: these calls}."""
     before = {}         # {the first reader: the conversions before it}
     order, sharing = {call: i for i, call in enumerate(lowered.calls)}, {root: [] for root in readers}
     for value in lowered.values:

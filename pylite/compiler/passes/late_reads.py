@@ -1,6 +1,6 @@
-"""Moves reads of variables to where their values are needed first.
+"""Moves each read of a variable to just before its value is first needed.
 
-Converters place all of them first, so that the values live through the whole graph.
+Converters place all reads at the beginning, so the values would live through the whole graph.
 """
 from pylite.ir.lowered import ASSIGN, READ
 from pylite.ir.values import is_owned, roots

@@ -1,8 +1,8 @@
 """Replaces the write of one TensorArray element in a loop body by one operator whose shapes are known.
 
 TensorFlow's converter writes element i as the concatenation of x[:i], the element and x[i + 1:], whose shapes depend on
-data in each iteration.  DYNAMIC_UPDATE_SLICE has the same result, and its shapes are known.  An index outside of the
-array is an error, as it is for the SLICE; but -1, with which the reference joins x, the element and x, is one, too.
+data in each iteration.  DYNAMIC_UPDATE_SLICE has the same result, and its shapes are known.  An index outside the
+array is an error, as for the SLICE.  So is -1, for which the reference concatenates x, the element and x.
 """
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-/* 8-bit depthwise convolutions of any filter: depthwise_lines.h for bytes, with a form of its own for single outputs
+/* 8-bit depthwise convolutions of any filter: depthwise_lines.h for bytes, with separate functions for single outputs
  * and for large filters.
  *
  * Defines lines_q8(), which has the arguments of depthwise_q8.

@@ -1,9 +1,9 @@
 /* 8-bit depthwise convolutions for dotprod.
  *
  * A group is four neighbouring pixels of a copied line, interleaved so that a 32-bit lane holds those of one channel.
- * Windows begin at any pixel of a group: for each of the four there are weights that are moved by as many bytes, so
- * that four neighbouring outputs read the same groups.  The zero point is subtracted from the weights if the
- * differences are int8; else its product with the sum of the pixels is subtracted from the sums. */
+ * A window may begin at any of the four pixels of a group.  For each pixel there is a copy of the weights, moved by as
+ * many bytes, so that four neighbouring outputs read the same groups.  The zero point is subtracted from the weights if
+ * the differences are int8; otherwise its product with the sum of the pixels is subtracted from the sums. */
 #include "depthwise_neon.h"
 
 enum { GROUP = 4, GROUP_BYTES = GROUP * NR, MAX_TOGETHER = 2 * TOGETHER, WEIGHT_BYTES = 16384 };

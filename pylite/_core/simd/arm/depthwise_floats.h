@@ -163,8 +163,8 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
   }
   finish(N, scaled, acc, f, y + pixel * g->c + c, every * g->c);
 }
-/* Computes all output lines.  Where the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may
- * the number of outputs be no multiple of four?  If not, gcc keeps more in registers. */
+/* Computes all output lines.  If the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may the
+ * number of outputs not be a multiple of four?  If not, gcc keeps more in registers. */
 PL_INLINE void filter3x3(int stride, int rest, int scaled, const pl_dw_lines *whole, const parameters *p,
                          element *y) {
   const pl_dw_lines local = *whole, *const g = &local;

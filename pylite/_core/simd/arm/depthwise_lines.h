@@ -3,7 +3,7 @@
  *
  * A line is copied once for all output lines that read it.  As many lines as fit are copied before outputs are
  * computed, by a separate function: the loops of both need all registers.  The border stays for all blocks of
- * channels.  Where the dilation does not divide the stride, output pixels form classes.  A class reads pixels
+ * channels.  If the dilation does not divide the stride, output pixels form classes.  A class reads pixels
  * `dilation` apart: only these are copied, and the filter has no gaps.
  *
  * Defines depthwise_lines(g, p, y), which computes the output lines of g, or returns 0 if the filter is too large for
@@ -23,7 +23,7 @@
  *   fits_filter(g): does a `filter` have room for the weights of g?
  *   load_filter(g, stride, p, block, f): sets f to the filter of a block; neighbouring windows of a line are `stride`
  *     copied pixels apart;
- *   border(g, f): the byte that fills copies beside the image;
+ *   border(g, f): the byte that copies have outside the image;
  *   copy_group(f, x, keep, to): copies GROUP pixels from the pointers x.  If GROUP is 4, byte i of `keep` is 0 where
  *     pixel i is border, and 255 elsewhere;
  *   outputs(N, stride, width, f, lines, offset, acc): sets acc to the sums of N neighbouring outputs, whose windows

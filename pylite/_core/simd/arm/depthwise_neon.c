@@ -1,6 +1,6 @@
 /* 8-bit depthwise convolutions for 32-bit and 64-bit NEON.
  *
- * Where every weight less its zero point lies within +-127, as in all int8 models, the products of two taps are summed
+ * If every weight less its zero point lies within +-127, as in all int8 models, the products of two taps are summed
  * in 16 bits.  Otherwise pixels and weights are multiplied as 16 bits, tap by tap. */
 #include "depthwise_neon.h"
 
@@ -57,7 +57,7 @@ PL_INLINE void copy_group(const filter *f, const uint8_t *const *x, uint32_t kee
 
 #if defined(__aarch64__)
 #define PAIRED 1
-/* lower = the lower halves of a and b, upper = the upper ones.  gcc would take zip1 and zip2, which take a Cortex-A72
+/* lower = the lower halves of a and b, upper = the upper ones.  gcc would use zip1 and zip2, which take a Cortex-A72
  * three times as long. */
 #define HALVES(a, b, lower, upper) \
   __asm__("trn1 %0.2d, %2.2d, %3.2d\n\ttrn2 %1.2d, %2.2d, %3.2d" : "=&w"(lower), "=w"(upper) : "w"(a), "w"(b))

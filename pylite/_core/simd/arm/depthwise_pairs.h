@@ -1,5 +1,5 @@
 /* 8-bit 3x3 depthwise convolutions with strides of 1 and 2: eight channels of two neighbouring outputs at a time, line
- * after line.  Each line of the image is loaded once for all output lines that read it.  Where a stride of 1 has a
+ * after line.  Each line of the image is loaded once for all output lines that read it.  If a stride of 1 has a
  * dilation, neighbours are outputs `dilation` pixels apart.
  *
  * Defines pairs_q8(), which has the arguments of depthwise_q8, and returns 0 if it cannot compute g.
@@ -185,8 +185,8 @@ FILTER(filter3x3_2_relu, 2, 0, 1)
 #undef FILTER
 
 /* The blocks and output pixels of the first tile.  Neighbouring blocks share cache lines, so a tile has about eight
- * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole output where
- * tiles gain less than they take to load filters anew: with a stride of 2, whose tiles would have few outputs,
+ * blocks, and as many pixels as let its cache lines stay in the first-level cache.  A tile is the whole output if
+ * smaller tiles would gain less than reloading filters costs: with a stride of 2, whose tiles would have few outputs,
  * with a dilation, and where pixels are a multiple of 256 bytes apart, so that their cache lines are in few sets. */
 PL_INLINE tile first_tile(const pl_dw_lines *g) {
   const ptrdiff_t blocks = (g->c + NR - 1) / NR, tiles = blocks < 12 ? 1 : (blocks + 4) / 8;

@@ -66,8 +66,8 @@ static void clamp_f32(size_t n, const void *vx, void *vy, const void *vp) {
     } \
   }
 
-/* Without an activation, results are clamped to finite numbers (only_finite).  Since they rarely are infinite, all are
- * clamped at the end, if any one is. */
+/* Without an activation, results are clamped to finite numbers (only_finite).  Results are rarely infinite, so all are
+ * clamped at the end, if any is infinite. */
 #define CLAMPED_LOOP(OPERATION, A, B) \
   if (only_finite) { \
     SIXTEEN(OPERATION, A, B, MARK_NON_FINITE(r)) \

@@ -7,7 +7,7 @@
 enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
 #include "neon.h"
 
-/* Four rows by sixteen columns, in assembly, since gcc moves the sums to other registers around the loop.
+/* Four rows by sixteen columns, in assembly, because gcc moves the sums to other registers around the loop.
  * v0-v3: the rows; v4-v7: weights of four columns each; v16 + 4 r + v: sums of row r and vector v of columns. */
 #define ROW(s0, s1, s2, s3, x, i) \
   "sdot v" #s0 ".4s, v4.16b, v" #x ".4b[" #i "]\n sdot v" #s1 ".4s, v5.16b, v" #x ".4b[" #i "]\n" \

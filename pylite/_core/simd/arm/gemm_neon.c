@@ -277,7 +277,7 @@ PL_INLINE void products(int small, int R, int V, int rows, const pl_a_layout *la
 #define VECTOR float32x4_t
 #if defined(__aarch64__)
 enum { LANES = 4, MR = 8, NV = 2 };
-/* A tile of one row takes half as long as one of eight: so 9 rows are split into 5 and 4, 11 into 6 and 5. */
+/* A tile of one row takes half as long as one of eight, so 9 rows are split into 5 and 4, 11 into 6 and 5. */
 #define NEXT_ROWS {0, 1, 2, 2, 4, 5, 6, 7, 8, 5, 5, 6, 8, 8, 8, 8}
 #define PARTED 1
 #define ADD_BY_LANE(acc, w, x, i) vfmaq_laneq_f32(acc, w, x, i)
@@ -310,8 +310,8 @@ enum { LANES = 4, MR = 4, NV = 2 };
     LANE(0) LANE(1) LANE(2) LANE(3) \
   }
 #if defined(__aarch64__)
-/* A single row: the weights of the next four steps are loaded between the products of these four, since an in-order
- * core waits for a load that it uses at once. */
+/* A single row: the weights of the next four steps are loaded between the products of these four, because an
+ * in-order core waits for a load that it uses at once. */
 #define EACH_WEIGHT \
   _Pragma("GCC unroll 4") for (int i = 0; i < LANES; i++) _Pragma("GCC unroll 2") for (int v = 0; v < V; v++)
 #define ROW_BY_LANES \

@@ -90,8 +90,8 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 
 #include "hybrid_neon.h"
 
-/* Computes tiles of `most` rows, and a last one of a single row by `last`: a separate function, since the other tiles
- * need most registers. */
+/* Computes tiles of `most` rows, and a last one of a single row by `last`: a separate function, because the other
+ * tiles need most registers. */
 #define PARTS(TILE, last, most, ...) \
   int r = 0; \
   for (; rows - r > 1; r += most) { \
@@ -114,7 +114,7 @@ PL_INLINE void tile_s32(int R, int V, int rows, int n, const pl_a_layout *layout
 #define HYBRID_ARGUMENTS \
   int rows, int n, const pl_a_layout *layout, const void *a_panel, const void *panel, \
     const hybrid_finishing *f, float *y, ptrdiff_t ldy
-/* name(): rows of one panel; name_row(): a single row, which goes on to the next panels while these have the same
+/* name(): rows of one panel; name_row(): a single row, which continues with the next panels while these have the same
  * width and, for `small`, no weight of -128; returns the number of columns done. */
 #define NEXT_PANEL (panel = (const int8_t *)panel + NR * layout->lines * layout->depth)
 #define Q8_KERNEL(name, most, V, is_small, rule) \

@@ -1,10 +1,10 @@
 /* 8-bit products of four rows by four columns for 64-bit NEON, without dotprod; included by gemm_neon.c alone.
  *
- * If no weight is -128, two products are added up in 16 bits, then pairwise to the four lanes of their sum; else each
- * product by itself.  This is assembly for cores without renaming (Cortex-A53), where gcc's order takes half as long
- * again: an instruction comes eight after the one whose result it needs, and loads stand together.  A row is loaded
- * sixteen deep: the lower half of its vector is multiplied by smull, the upper one by smlal2.  Weights eight deeper are
- * loaded from 8 bytes before, which puts them in the upper half as well.
+ * If no weight is -128, two products are added up in 16 bits, then pairwise to the four lanes of their sum; otherwise
+ * each product separately.  This is assembly for cores without renaming (Cortex-A53), on which gcc's order takes half
+ * as long again: an instruction comes eight after the one whose result it needs, and loads stand together.  A row is
+ * loaded sixteen deep: smull multiplies the lower half of its vector, smlal2 the upper half.  Weights eight deeper are
+ * loaded from an address 8 bytes lower, which puts them in the upper half as well.
  *
  * v0-v3: the rows; v4, v6: weights of a column; v5, v7: those eight deeper, in the upper half; v8-v15: products;
  * v16 + 4 r + c: sums of row r and column c. */

@@ -85,8 +85,8 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 }
 
 /* QUANTIZE divides by the scale.  A product with its inverse differs from the quotient by less than 2^-13 where the
- * magnitude is below 512, so both are rounded alike unless they are that near to a half; larger results are clamped.
- * Elements near a half are divided, and so are NaN and those beyond 16 bits. */
+ * magnitude is below 512, so both round to the same number unless they are that close to a half; larger results are
+ * clamped.  Elements near a half are divided, and so are NaN and those beyond 16 bits. */
 typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } by_inverse;
 /* 16 results; sets lanes of `unsure` if an element must be divided. */
 PL_INLINE int8x16_t quantized_by_inverse(const float *x, const by_inverse *q, uint32x4_t *unsure) {

@@ -8,7 +8,7 @@
 #else
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
-/* The same for a loop of few instructions, which the jump back may outlast: two iterations for each jump. */
+/* The same for a loop of few instructions, whose jump may take longer than they do: two iterations for each jump. */
 #if defined(__AVX2__) && !defined(__AVX512F__) && !defined(__clang__)
 #define PL_TIGHT PL_INDEPENDENT _Pragma("GCC unroll 2")
 #else

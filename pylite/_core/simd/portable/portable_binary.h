@@ -36,8 +36,8 @@
     } \
   }
 #define BINARY_KERNEL(...) BINARY_LOOP(PL_INDEPENDENT, __VA_ARGS__)
-/* BINARY_KERNEL in a third of the code, for operations that are expensive or rare: a scalar operand is first expanded to
- * an array, which takes little time beside the operation. */
+/* BINARY_KERNEL in a third of the code, for operations that are expensive or rare: a scalar operand is first expanded
+ * to an array, which takes little time compared with the operation. */
 enum { EXPANDED = 256 };
 #define COSTLY_KERNEL(name, A_TYPE, B_TYPE, Y_TYPE, P_TYPE, expression) \
   static void name(size_t n, const void *va, int a_step, const void *vb, int b_step, void *vy, const void *vp) { \
@@ -143,8 +143,8 @@ PL_INLINE int32_t floor_mod(int32_t a, int32_t b) {
 ARITHMETIC(floor_div_i32, int32_t, none_p, floor_div(a, b))
 ARITHMETIC(floor_mod_i32, int32_t, none_p, floor_mod(a, b))
 
-/* POW, b >= 0, as float64 gives it; out of range it is -2^31, as x86-64 converts it.  From 32 on only the parity of b
- * counts: the powers of 0, 1 and -1 alone are in range. */
+/* POW, b >= 0, as float64 gives it; out of range it is -2^31, as x86-64 converts it.  From b = 32 on, only the parity
+ * of b matters, because only powers of 0, 1 and -1 are in range. */
 PL_INLINE int32_t whole_power(int32_t a, int32_t b) {
   const int32_t least = b < 32 ? b : 30 | (b & 1), beyond = (b >= 32) & ((uint32_t)a + 1 > 2);
   double r = least & 1 ? a : 1, square = a;
@@ -192,7 +192,7 @@ EXTREMES(i64, int64_t)
 COSTLY_KERNEL(add_i8, uint8_t, uint8_t, uint8_t, none_p, (uint8_t)(a + b)) /* of either sign */
 COSTLY(squared_difference_i32, int32_t, none_p, ((uint32_t)a - (uint32_t)b) * ((uint32_t)a - (uint32_t)b))
 
-/* ---- comparisons; inverted: the contrary ---- */
+/* ---- comparisons; inverted: the result is negated ---- */
 typedef struct { int32_t inverted; } compare_p;
 #define COMPARISON(name, TYPE, operator) \
   COSTLY_KERNEL(name, TYPE, TYPE, uint8_t, compare_p, (uint8_t)(a operator b) ^ (uint8_t)p.inverted)

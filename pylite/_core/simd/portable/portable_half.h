@@ -1,4 +1,4 @@
-/* Products in float16 as CPUs with such instructions compute them (gemm_f16.c), to the bit, for CPUs without; included
+/* Products in float16 for CPUs without float16 instructions, with the same results to the bit as gemm_f16.c; included
  * by portable.c alone.  Each number is converted to float; products and sums are rounded to float16 again. */
 
 enum { HALF_LANES = 8, HALF_NR = 16 };

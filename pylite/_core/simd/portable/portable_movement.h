@@ -6,7 +6,7 @@
 typedef struct { uint64_t half[2]; } pl_u128;
 typedef struct { pl_u128 half[2]; } pl_u256;
 
-/* Copies rows of `bytes` bytes as two words that overlap.  Where the rows of y adjoin, a row but the last is copied as
+/* Copies rows of `bytes` bytes as two words that overlap.  If the rows of y adjoin, each row but the last is copied as
  * two whole words instead: the next row overwrites the excess. */
 #define PL_COPY_SHORT(T, TWO)                                                                                  \
   for (; yrow == (ptrdiff_t)bytes && xrow >= (ptrdiff_t)sizeof(T) && rows > 1; rows--, x += xrow, y += yrow) { \
@@ -112,7 +112,7 @@ enum { REPEATED = 16 };
     const many repeated = v - (many){0}; \
     for (size_t i = 0; i < m * sizeof(T); i += REPEATED) memcpy(y + i, &repeated, REPEATED); \
   }
-/* Aligned, since its loops are slower at some addresses. */
+/* Aligned, because its loops are slower at some addresses. */
 static __attribute__((aligned(64))) void repeat_items(size_t item, size_t n, size_t m, const uint8_t *x, uint8_t *y) {
   if (item == 1) PL_REPEAT(uint8_t)
   else if (item == 2) PL_REPEAT(uint16_t)

@@ -3,8 +3,8 @@
  * With many channels and strides, each output pixel accumulates up to 64 channels of its window in registers.  With few
  * channels, or stride 1 and more than POOL_TAPS taps, a stretch of the output row is computed at once: the rows of the
  * windows are joined to one line of the input's width, shifted copies of this line are joined for the columns, and
- * every stride-th pixel is taken.  For float sums this choice depends on the shape alone, so that results do, too.
- * Maxima and integers are the same either way: there it may also depend on the strides of pixels. */
+ * every stride-th pixel is taken.  For float sums this choice depends on the shape alone, and so do the results.
+ * Maxima and integer sums are the same either way, so their choice may also depend on the strides of pixels. */
 #include "joining.h"
 #include "rounding.h"
 #include <float.h>

@@ -60,7 +60,7 @@ static void hidden_s8(int n, const int16_t *o, const int16_t *t, int32_t m, int 
 
 static void filter_s16(int n, int steps, const int16_t *x, const int16_t *time, int16_t *memory, int32_t *sum) {
   memmove(memory, memory + 1, ((size_t)n * steps - 1) * sizeof *memory); /* of all filters at once */
-  /* A loop of its own: the loads of the sums would wait for the stores. */
+  /* A separate loop: otherwise the loads of the sums would wait for the stores. */
   for (int i = 0; i < n; i++) memory[(i + 1) * (ptrdiff_t)steps - 1] = x[i];
   for (int i = 0; i < n; i++, time += steps, memory += steps) {
     uint32_t total = 0;

@@ -2,9 +2,9 @@
  *
  * If neighbouring outputs read neighbouring elements, all outputs of a row are accumulated as one line, 16 or 32 of its
  * rows at a time, a few lanes of the line in registers.  A short line with enough rows accumulates several partial
- * results side by side, and folds them at the end.  Otherwise each output reduces its own runs
- * of contiguous elements.  Accumulators of all rows of outputs are finished together.  The order of float additions
- * depends on the shape alone.  A minimum is computed as the maximum of flipped elements. */
+ * results side by side, and folds them at the end.  Otherwise each output reduces its own runs of contiguous
+ * elements.  Accumulators of all rows of outputs are finished together.  The order of float additions depends on the
+ * shape alone.  A minimum is computed as the maximum of flipped elements. */
 #include "joining.h"
 #include "rounding.h"
 #include "widening.h"

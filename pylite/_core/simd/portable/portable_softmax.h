@@ -336,7 +336,7 @@ static void softmax_s16(size_t n, const pl_softmax16 *s, const int16_t *x, int16
     sum += e;
   }
   const int head = pl_clz32((uint32_t)sum), shift = 31 - head;
-  /* unsigned, since a sum just below a power of two is rounded up to 2^31 */
+  /* unsigned, because a sum just below a power of two is rounded up to 2^31 */
   const int32_t t = (int32_t)((((uint32_t)sum << ((head - 1) & 31)) + (1u << 13)) >> 14);
   const int32_t r = interpolate_16(s->reciprocal, pl_sat16(t - (1 << 15) - (1 << 16)));
   for (size_t i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
 /* The worker pool (pl_pool and pl_for in simd.h).  Workers sleep until there is a loop; after it they spin for a few
  * dozen microseconds, because waking a thread takes as long as many loops.
  *
- * Reading a cache line that another core has written takes a hundred nanoseconds or more.  So a loop writes few of
- * them: the caller writes one to announce the loop, and each worker one to report.  The pieces of a loop are divided
+ * Reading a cache line that another core has written takes a hundred nanoseconds or more.  Each loop therefore writes
+ * few: the caller writes one to announce the loop, and each worker one to report.  The pieces of a loop are divided
  * into shares, one for each thread, the same in every loop, so that a thread finds in its cache what it wrote before.
  * A thread that has finished its share takes pieces of other shares. */
 #include "platform.h"
@@ -18,7 +18,7 @@ enum { SPIN_NS = 50000 };
 /* Variables of different threads are two cache lines apart: some CPUs fetch lines in pairs. */
 enum { LINE_PAIR = 128 };
 
-/* A count of pieces is tagged with the number of its loop: number * NUMBER + count.  So no count is reset between
+/* A count of pieces is tagged with the number of its loop: number * NUMBER + count.  Counts need no reset between
  * loops, and a worker that was delayed since an earlier loop takes no piece of this one.  In pl_pool.number, the bit
  * WRITING is set while the caller writes the description of the next loop. */
 #define COUNT_BITS 23

@@ -1,7 +1,7 @@
 /* Shared by the 8-bit micro-kernels for AVX-512 with VNNI: dot products, and accumulators to bytes.
  *
  * requantize() rounds accumulators, narrow() clamps the results and turns them into bytes, in_order() sorts these, and
- * store() writes them.  pl_requantize_lines() does all of it where float32 does not suffice. */
+ * store() writes them.  pl_requantize_lines() does all of it if float32 does not suffice. */
 #ifndef PYLITE_AVX512VNNI_H
 #define PYLITE_AVX512VNNI_H
 #include "rounding.h"

@@ -116,7 +116,7 @@ static void any_filter(const pl_dw_lines *g, const tap_list *s, const int32_t *w
 /* ---- lines cut into blocks of 16 channels that may span pixels: see pl_wraps ----
  *
  * Input lines are copied, with their padding.  If the number of channels is a multiple of 16 ("whole"), copies also
- * hold the pixels that a stride skips; else each phase of the stride has lines of its own. */
+ * hold the pixels that a stride skips; otherwise each phase of the stride has its own lines. */
 enum { MAX_CACHED = 24576 }; /* bytes of copies that stay in the first-level cache */
 
 PL_INLINE ptrdiff_t at_least(ptrdiff_t n, ptrdiff_t least) { return n < least ? least : n; }

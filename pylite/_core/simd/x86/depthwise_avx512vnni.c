@@ -244,8 +244,8 @@ PL_INLINE void two_lines(int relu, int stride, int w_zero, const uint8_t *x, ptr
 /* ---- lines cut into blocks of 64 channels that may span pixels: see pl_wraps ----
  *
  * A chunk of pixels, channels and output lines is computed from one copy of its input.  If the number of channels is a
- * multiple of 64 ("whole"), line buffers also hold the pixels that a stride skips; else each phase of the stride has
- * line buffers of its own. */
+ * multiple of 64 ("whole"), line buffers also hold the pixels that a stride skips; otherwise each phase of the stride
+ * has its own line buffers. */
 enum {
   MAX_CHANNELS = 256, /* of a chunk, if `whole` */
   MAX_CACHED = 32768  /* bytes of line buffers that stay in the first-level cache */

@@ -1,14 +1,14 @@
 /* 8-bit depthwise convolutions with strides of 1 and 2, for AVX2; included by depthwise_avx2.c alone.
  *
  * The input under some output lines is copied, a block of 16 channels at a time, with its border.  Two input lines form
- * a pair: their pixels are interleaved as 16-bit numbers, [pair][pixel][half of the block].  So each number is widened
+ * a pair: their pixels are interleaved as 16-bit numbers, [pair][pixel][half of the block].  Each number is widened
  * once, and one instruction multiplies it and the one below by their weights, and adds the products.  With a stride of
  * 1, two output lines read the same pairs; the upper one begins at the first number of a pair, the lower one at the
  * second.
  *
  * plan_pairs() decides whether and how g is computed in this way, by_pairs() computes it. */
 enum {
-  MAX_PAIRED_BYTES = 20480, /* bytes of a copy, which stays in the first-level cache beside weights and results */
+  MAX_PAIRED_BYTES = 20480, /* bytes of a copy, which stays in the first-level cache with weights and results */
   PAIRED_TAPS = 64,    /* most pairs of weights, of all output lines that are computed together */
   AT_ONCE = 4          /* output pixels that are computed together */
 };

@@ -1,5 +1,5 @@
-/* Float32 matrix products, depthwise convolutions and Winograd transforms for AVX2 with FMA and for AVX-512: what
- * gemm_f32.h, depthwise_f32.h and winograd_f32.h need.  And conversion from float16. */
+/* Float32 matrix products, depthwise convolutions and Winograd transforms for AVX2 with FMA and for AVX-512: the
+ * definitions that gemm_f32.h, depthwise_f32.h and winograd_f32.h need; and conversion from float16. */
 #include "rounding.h"
 #include <immintrin.h>
 

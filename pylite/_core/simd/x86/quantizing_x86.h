@@ -1,4 +1,4 @@
-/* QUANTIZE of float32 to 8 bits without the division unit, where a division takes as long as ten products, and
+/* QUANTIZE of float32 to 8 bits without the division unit, whose divisions take as long as ten products, and
  * DEQUANTIZE of bytes, for AVX2 and AVX-512; included by portable_unary.h alone. */
 #if defined(__AVX512F__)
 typedef __m512i quantized_ints;
