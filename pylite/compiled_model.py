@@ -372,6 +372,6 @@ def _check_accelerators(accelerators: Any) -> bool:
         asked = requested.name if requested else str(int(accelerators))
         raise errors.AcceleratorError(
             f"there is no accelerator for {asked}: pylite computes on the CPU alone. Pass HardwareAccelerator.CPU, or "
-            f"CPU beside it ({'GPU' if requested & HardwareAccelerator.GPU else 'NPU'} | CPU), which runs on the CPU. "
+            f"CPU as well ({'GPU' if requested & HardwareAccelerator.GPU else 'NPU'} | CPU), which runs on the CPU. "
             "Delegates for other processors run with pylite.Interpreter(experimental_delegates=[load_delegate(...)])")
     return requested == HardwareAccelerator.CPU

@@ -4,7 +4,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LONGEST = 200       # most characters of a path or a value in a message
-MARKS = 10          # characters beside it in the same word, such as quotes
+MARKS = 10          # characters next to it in the same word, such as quotes
 
 
 def shortened(value: "Any", most: int = LONGEST) -> str:

@@ -7,7 +7,7 @@ __all__ = ["HardwareAccelerator"]
 
 
 class HardwareAccelerator(enum.IntFlag):
-    """Processors, to be combined by `|`.  pylite computes on the CPU: GPU and NPU need CPU beside them."""
+    """Processors, combined by `|`.  pylite computes on the CPU; GPU and NPU are accepted only together with CPU."""
     CPU = 1
     GPU = 2
     NPU = 4

@@ -138,10 +138,10 @@ class _Budget:
         limit = memory_limit() if self.max_memory is None else self.max_memory
         if self.known + value.nbytes > limit:
             has = "this machine has" if self.max_memory is None else "max_memory is"
-            beside = f", beside {self.known} of constants that are computed" if self.known else ""
+            others = f", in addition to {self.known} of computed constants" if self.known else ""
             remedy = "Make the inputs smaller" + ("" if self.max_memory is None else " or raise max_memory")
             raise errors.MemoryLimitError(
-                f"{node}: {value!r} would take {value.nbytes} bytes{beside}; {has} {limit}. {remedy}")
+                f"{node}: {value!r} would take {value.nbytes} bytes{others}; {has} {limit}. {remedy}")
 
     def packing_pool(self):
         """A MemoryPool for weights that are packed to compute a result."""

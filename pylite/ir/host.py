@@ -40,7 +40,7 @@ class Host(Protocol):
     known_inputs: {position of an input: its contents}, inputs that the caller knows to be constant;
     guard: guard bands are checked after each step;
     half: may float32 be computed in float16?
-    max_memory: bytes that the model may take beside its file and its packed weights, or None.
+    max_memory: bytes that the model may take in addition to its file and its packed weights, or None.
     """
     pool: Any
     shared: InterpreterState

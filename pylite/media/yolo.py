@@ -55,7 +55,7 @@ class Head:
 
     @property
     def extra(self) -> int:
-        """Numbers of each box beside its place and scores."""
+        """Numbers of each box in addition to its place and scores."""
         if self.task == "pose":
             return (self.points or (17, 3))[0] * (self.points or (17, 3))[1]
         return {"segment": PROTOTYPES, "obb": 1}.get(self.task, 0)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def get_include() -> str:
     """The include folder for a C or C++ compiler's option -I: it has tensorflow/lite/c/common.h and other headers."""
-    from pylite._core import simd  # the build makes the headers beside the library of compiled modules
+    from pylite._core import simd  # the build makes the headers next to the library of compiled modules
     return os.path.join(os.path.dirname(os.path.dirname(simd.__file__)), "include")
 
 

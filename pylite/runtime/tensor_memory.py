@@ -118,7 +118,7 @@ class TensorMemory:
         """Raise MemoryLimitError if the variables of a loop, of `nbytes`, do not fit in addition to the rest."""
         if self.max_bytes is not None and self.nbytes + nbytes > self.max_bytes:
             raise errors.MemoryLimitError(
-                f"{node}: the loop's variables need {nbytes} bytes beside {self.nbytes} others; max_memory is "
+                f"{node}: the loop's variables need {nbytes} bytes in addition to {self.nbytes} others; max_memory is "
                 f"{self.max_bytes}. Make the inputs smaller or raise max_memory")
 
     @property

@@ -77,7 +77,7 @@ class Flip:
 
 @dataclass(repr=False)
 class Accuracy(Printed):
-    """A model's results on a data set, beside its reference's if there is one.
+    """A model's results on a data set, with its reference's if there is one.
 
     task: one of TASKS, or OWN; main: the metric of `drop`; labels: names of the classes; metrics: {name: Metric}
     classes: [{"class", "label", "count", "model", "reference"}]: recall, IoU or AP of each class that occurs

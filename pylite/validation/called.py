@@ -34,7 +34,7 @@ BASE = 16       # calls of a sample that are measured between one power of BASE 
 
 
 class SubgraphCall:
-    """A subgraph that a node calls, such as the body of a loop, beside the reference's.
+    """A subgraph that a node calls, such as the body of a loop, compared with the reference's.
 
     node: the model's Operator; part: the name that parts_of() gives to the subgraph
     subgraphs: its index in the model and in the reference; comparison: the Comparison of the two, or None

@@ -43,7 +43,7 @@ REMEDIES = {
     "bias": "Quantize the bias again: its scale must be the input's scale times that of the weights.",
     "bias scale": "Quantize the bias again: kernels take the input's scale times that of the weights, not the file's.",
     "bias overflow": "Widen the range of the input or of the weights: their product is the step of the bias.",
-    "zero point": "Calibrate the result again: its range is wide enough, but lies beside the values.",
+    "zero point": "Calibrate the result again: its range is wide enough, but the values lie outside it.",
     "range too narrow": "Calibrate with data that resemble these, or with more of them.",
     "range too wide": "Calibrate without outliers (percentiles, moving averages): the levels of unused range are lost.",
     "one scale for all channels": "Convert with per-channel quantization, or equalize the weights across layers.",

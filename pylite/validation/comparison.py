@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(Compared):
-    """A model beside its reference, ready to take samples.
+    """A model and its reference, ready to take samples.
 
     A Uniform runs the samples; once shapes differ, or depend on data, a Varying does.
     sampler: the Uniform or the Varying, None before the first sample.

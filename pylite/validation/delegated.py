@@ -1,4 +1,4 @@
-"""A delegate beside pylite's own kernels, node by node.
+"""A delegate compared with pylite's own kernels, node by node.
 
     from pylite.validation import delegated
     found = delegated.compare("model.tflite", pylite.load_delegate("libmine.so"), "samples.npz")

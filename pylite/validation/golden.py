@@ -30,7 +30,7 @@ def compare(model: str | os.PathLike[str], folder: str | os.PathLike[str],
             mean: Sequence[float] | None = None, std: Sequence[float] | None = None, rate: float | None = None,
             pictures: str | os.PathLike[str] | None = None, threads: int = 1, histograms: bool = False,
             progress: Callable[[int, int], object] | None = None) -> Report:
-    """The Report of a model beside the arrays of a folder, as `pylite.validation.golden_arrays` describes it.
+    """The Report of a model compared with the arrays of a folder, as `pylite.validation.golden_arrays` describes it.
 
     A tensor's array is found by its name, by part of a fused one ("a;b;c"), then without regard to case and
     punctuation.  It may have its channels first or last.  Integers of the tensor's own type count as its quantized

@@ -1,4 +1,4 @@
-"""A model beside arrays of its tensors, as a Comparison for analyse()."""
+"""A model compared with arrays of its tensors, as a Comparison for analyse()."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ LAYOUTS = {"channels first": "channels first (NCHW), and were compared as channe
 
 
 class GoldenComparison(Compared):
-    """A model beside arrays of its tensors.  The reference is the model itself, so its weights count as right.
+    """A model compared with arrays of its tensors.  The reference is the model itself, so its weights count as right.
 
     names: {tensor: name of its array}.
     """

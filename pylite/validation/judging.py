@@ -1,4 +1,4 @@
-"""Measures the SQNR of a model's results beside its reference's, on a set of samples."""
+"""Measures the SQNR of a model's results against its reference's, on a set of samples."""
 from __future__ import annotations
 
 import math
@@ -54,7 +54,7 @@ def _comparable(tensor: Tensor, other: Tensor) -> bool:
 
 
 class Judge:
-    """Measures models on samples beside the reference.  pairs: [(tensor of the model, its counterpart)]."""
+    """Measures models against the reference on samples.  pairs: [(tensor of the model, its counterpart)]."""
 
     def __init__(self, reference: Model, pairs: Sequence[tuple[int, int]], samples: Sequence[Sequence[NDArray[Any]]],
                  threads: int) -> None:

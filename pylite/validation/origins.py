@@ -1,8 +1,8 @@
 """Where a node's error comes from: its constants, or the rounding of the activations that it reads and writes.
 
-Both are measured with real numbers.  The node with the model's weights and biases and no other rounding, beside the
-reference's node on the same operands, shows what the constants cost; the reference's node on quantized operands, its
-result quantized, beside the reference's activation shows what the activations cost.
+Both are measured with real numbers.  What the constants cost: the node with the model's weights and biases and no other
+rounding, compared with the reference's node on the same operands.  What the activations cost: the reference's node on
+quantized operands with its result quantized, compared with the reference's activation.
 """
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
 
 
 def _mask(file: str, known: set[str]) -> str | None:
-    """The picture beside a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
+    """The picture next to a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
     stem, suffix = os.path.splitext(file)
     candidates = [f"{stem}_mask.png"] + ([f"{stem}.png"] if suffix.lower() in (".jpg", ".jpeg") else [])
     return next((name for name in candidates if name in known), None)

@@ -1,4 +1,4 @@
-"""The constants of a node beside those of the reference: weights channel by channel, and biases."""
+"""The constants of a node compared with those of the reference: weights channel by channel, and biases."""
 from __future__ import annotations
 
 import math
@@ -39,7 +39,7 @@ GAIN = 1.15             # weights larger or smaller than the reference's by this
 
 @dataclass(frozen=True)
 class ComparedWeights:
-    """A node's constants beside the reference's; every array has one element for each output channel.
+    """A node's constants and the reference's; every array has one element for each output channel.
 
     gain: least-squares ratio of the weights to the reference's; 1 if they agree
     scaled: do the weights equal the reference's times the gain, and are they large enough to be sure?

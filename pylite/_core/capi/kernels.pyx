@@ -99,7 +99,7 @@ cdef class Plugin(Kernel):
         return self._overwritten(status)
 
     def _overwritten(self, int status):
-        """Which output or temporary it wrote beside, by the guard bands, which are as it left them."""
+        """The output or temporary beyond whose ends it wrote, as the guard bands show."""
         cdef int tensor = -1, i
         cdef pl_binding *b
         cdef char text[PL_TENSOR_TEXT]
