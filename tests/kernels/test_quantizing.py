@@ -1,4 +1,5 @@
 """QUANTIZE of float32 to 8 bits: quotients at and next to a half, and numbers that no integer holds, among others."""
+import itertools
 import struct
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_quotients_close_to_halves(isa_level, scale, every):
     x[::every] = (halves.view(np.int32) + rng.integers(-4, 5, len(halves), np.int32)).view(np.float32)
     with np.errstate(over="ignore"):
         far = (rng.choice(FAR, N) * scale).astype(np.float32)
-    for zero, dtype in ((-128, np.int8), (-1, np.int8), (0, np.int8), (127, np.int8), (0, np.uint8), (255, np.uint8)):
+    for zero, dtype in itertools.product((-128, -1, 0, 127, 255, -70000, 70000, 2**31 - 1), (np.int8, np.uint8)):
         for numbers in (x, np.where(rng.random(N) < 1 / (8 * every), far, x)):
             np.testing.assert_array_equal(quantized(isa_level, numbers, scale, zero, dtype),
                                           expected(numbers, scale, zero, dtype))
