@@ -23,35 +23,43 @@ PL_INLINE quantized_ints rounded_quotients(vf x, vf scale, vf inverse) {
 #else
 #define ALL_ZERO(v) _mm256_testz_si256(v, v)
 #endif
-/* Products with a reciprocal that is 2^-21 too small and with one that is 2^-21 too large enclose the quotient.  The
- * addition of 1.5 2^23 rounds them to integers, which are the last bits of the sums.  If both are the same, they are the
- * result; otherwise the quotient is computed, because it is close to a half, far out of range, or NaN. */
-PL_INLINE size_t quantize_blocks(size_t n, const float *x, uint8_t *y, const pl_quantize_p *p, int is_uint8) {
+/* Products with a reciprocal that is 2^-21 too small and with one that is 2^-21 too large enclose the quotient.  If both
+ * have the same nearest integer, that is the result; otherwise the quotient, which is close to a half, is computed.
+ * What no int32 holds becomes INT32_MIN, and the rule adds the zero point to it modulo 2^32: with a negative zero point
+ * the sum is a large number.  Reciprocals are negative for these, and the products are subtracted, so that saturation
+ * gives the same. */
+PL_INLINE size_t quantize_blocks(size_t n, const float *x, uint8_t *y, const pl_quantize_p *p, int is_uint8,
+                                 int negative) {
   enum { BLOCK = 4 * V_WIDTH, PATIENCE = 16 /* blocks without products after one whose products disagree */ };
-  const float inverse = 1.0f / p->scale;
-  const vf less = V_ALL(inverse * (1 - 0x1p-21f)), more = V_ALL(inverse * (1 + 0x1p-21f)), magic = V_ALL(12582912.0f);
-  const quantized_ints zero = V_INTS(set1_epi32)(p->zero), bits = V_INTS(set1_epi32)(0x4B400000 - p->zero);
+  const float inverse = 1.0f / p->scale, factor = negative ? -inverse : inverse;
+  const vf less = V_ALL(factor * (1 - 0x1p-21f)), more = V_ALL(factor * (1 + 0x1p-21f));
+  const quantized_ints zero = V_INTS(set1_epi32)(p->zero), zero16 = V_INTS(set1_epi16)((int16_t)p->zero);
   size_t i = 0, exact = 0;
   for (; i + BLOCK <= n; i += BLOCK) {
-    quantized_ints q[4], different = V_INTS(set1_epi32)(0);
+    quantized_ints pair[2], other[2]; /* 16-bit numbers, in the order of packing */
     if (i >= exact) {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; k++) {
-        const vf v = V(loadu_ps)(x + i + k * V_WIDTH);
-        const vf low = V(fmadd_ps)(v, less, magic), high = V(fmadd_ps)(v, more, magic);
-        different |= (quantized_ints)V(sub_ps)(low, high); /* NaN less NaN is not 0, either */
-        q[k] = V_INTS(sub_epi32)((quantized_ints)low, bits);
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; k++) {
+        const vf u = V(loadu_ps)(x + i + 2 * k * V_WIDTH), v = V(loadu_ps)(x + i + (2 * k + 1) * V_WIDTH);
+        pair[k] = V_INTS(packs_epi32)(V_INTS(cvtps_epi32)(V(mul_ps)(u, less)), V_INTS(cvtps_epi32)(V(mul_ps)(v, less)));
+        other[k] = V_INTS(packs_epi32)(V_INTS(cvtps_epi32)(V(mul_ps)(u, more)), V_INTS(cvtps_epi32)(V(mul_ps)(v, more)));
       }
     }
-    if (i < exact || !ALL_ZERO(different)) {
+    if (i >= exact && ALL_ZERO((pair[0] ^ other[0]) | (pair[1] ^ other[1]))) {
+#pragma GCC unroll 2
+      for (int k = 0; k < 2; k++)
+        pair[k] = negative ? V_INTS(subs_epi16)(zero16, pair[k]) : V_INTS(adds_epi16)(zero16, pair[k]);
+    } else {
       const vf scale = V_ALL(p->scale);
+      quantized_ints q[4];
       for (int k = 0; k < 4; k++)
         q[k] = V_INTS(add_epi32)(rounded_quotients(V(loadu_ps)(x + i + k * V_WIDTH), scale, V_ALL(inverse)), zero);
+      pair[0] = V_INTS(packs_epi32)(q[0], q[1]), pair[1] = V_INTS(packs_epi32)(q[2], q[3]);
       if (i >= exact) exact = i + PATIENCE * BLOCK;
     }
     /* Packing clamps, and interleaves 16-byte parts of vectors. */
-    const quantized_ints a = V_INTS(packs_epi32)(q[0], q[1]), b = V_INTS(packs_epi32)(q[2], q[3]);
-    const quantized_ints bytes = is_uint8 ? V_INTS(packus_epi16)(a, b) : V_INTS(packs_epi16)(a, b);
+    const quantized_ints bytes =
+        is_uint8 ? V_INTS(packus_epi16)(pair[0], pair[1]) : V_INTS(packs_epi16)(pair[0], pair[1]);
 #if defined(__AVX512F__)
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(order, bytes));
@@ -68,9 +76,11 @@ static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) 
   pl_quantize_p p;
   size_t done = 0;
   memcpy(&p, vp, sizeof p);
-  if (p.scale > 0x1p-100f && p.scale < 0x1p100f) { /* else the reciprocal is subnormal, or infinite */
-    if (p.low == INT8_MIN && p.high == INT8_MAX) done = quantize_blocks(n, x, y, &p, 0);
-    else if (p.low == 0 && p.high == UINT8_MAX) done = quantize_blocks(n, x, y, &p, 1);
+  /* else the reciprocal is subnormal or infinite, or the zero point is no number of the type */
+  if (p.scale > 0x1p-100f && p.scale < 0x1p100f && p.low <= p.zero && p.zero <= p.high) {
+    if (p.low == 0 && p.high == UINT8_MAX) done = quantize_blocks(n, x, y, &p, 1, 0);
+    else if (p.low == INT8_MIN && p.high == INT8_MAX)
+      done = p.zero < 0 ? quantize_blocks(n, x, y, &p, 0, 1) : quantize_blocks(n, x, y, &p, 0, 0);
   }
   quantize_by_division(n - done, x + done, y + done, vp);
 }
