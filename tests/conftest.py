@@ -9,8 +9,10 @@ from pylite.plugins import resolver
 
 os.environ.setdefault("PYLITE_CACHE_DIR", "")      # tests leave the user's cache folder alone
 
-# No deadline: the duration of an example depends on the load of the machine.
-settings.register_profile("pylite", deadline=None)
+# No deadline: the duration of an example depends on the load of the machine.  The same examples in each run, so that a
+# change is what makes a test fail; --hypothesis-profile explore looks for new ones.
+settings.register_profile("pylite", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("pylite")
 
 

@@ -30,8 +30,9 @@ EXTENT = 1000           # a mask's classes are below, if the output does not tel
 class Labelling:
     """The labels and outputs of samples, as a Task counts them: the base class.
 
-    names: {class: name}; facts: more for the Task; notes: for the report
+    objects: does the task take Objects for labels?  names: {class: name}; facts: more for the Task; notes: for the report
     """
+    objects = False
 
     def __init__(self, evidence: Evidence) -> None:
         self.samples, self.source, self.settings = evidence.samples, evidence.samples.source, evidence.settings
@@ -47,10 +48,12 @@ class Labelling:
         return self.meaning(number, label, outputs)
 
     def check(self, number: int, label: Any) -> None:
-        """Raise ComparisonError if only some of the samples have labels."""
+        """Raise ComparisonError if only some of the samples have labels, or labels of another task."""
         if (label is None) == self.labelled:
             raise ComparisonError(f"{self.source.where(number)}: has {'no' if label is None else 'a'} label, unlike "
                                   "the first sample")
+        if isinstance(label, Objects) and not self.objects:
+            raise ComparisonError(f"{self.source.where(number)}: the label has boxes, which --task detection takes")
 
     def meaning(self, number: int, label: Any, outputs: Sequence[Array]) -> Any:
         """A label of the data in the form that the Task counts."""
@@ -119,6 +122,7 @@ class ClassLabelling(Labelling):
 
 class ObjectLabelling(Labelling):
     """Detection: a label is the Objects of a picture; a result has boxes, classes and scores."""
+    objects = True
 
     def __init__(self, evidence: Evidence) -> None:
         super().__init__(evidence)
@@ -199,6 +203,7 @@ class NumberLabelling(Labelling):
 class OwnLabelling(Labelling):
     """A metric of the user's own: a label is a class, numbers, text, the classes of pixels, or the rows of Objects; a
     result is all outputs."""
+    objects = True
 
     def __init__(self, evidence: Evidence) -> None:
         super().__init__(evidence)

@@ -90,7 +90,7 @@ def _folder(path: str, tensors: Sequence[Tensor]) -> Source:
 
 
 def _mask(file: str, known: set[str]) -> str | None:
-    """The picture next to a picture whose pixels are its classes: a_mask.png, or a.png beside a.jpg."""
+    """The picture next to a picture whose pixels are its classes: a_mask.png, or a.png next to a.jpg."""
     stem, suffix = os.path.splitext(file)
     candidates = [f"{stem}_mask.png"] + ([f"{stem}.png"] if suffix.lower() in (".jpg", ".jpeg") else [])
     return next((name for name in candidates if name in known), None)
@@ -165,6 +165,10 @@ def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[T
         if isinstance(entry, str):
             file = os.path.join(folder, entry)
             return File(file) if entry.lower().endswith(images.SUFFIXES) else entry.strip()
+        try:
+            np.ndim(entry)
+        except ValueError:
+            raise ComparisonError(f"{where(i)}: label {clipped(str(entry))} has lists of different lengths") from None
         return entry
 
     def file(i: int) -> str | None:

@@ -38,6 +38,7 @@ from tests.validation.labelled import accuracy, digits, scenes
     ("e.jsonl", b'{"file": "\xe9.pgm"}', r"^\S*e\.jsonl: not UTF-8 text, since byte 10 is 0xe9"),
     ("i.json", b'{"a": "\xe9"}', r"^\S*i\.json: not UTF-8 text, since byte 7 is 0xe9"),
     ("d.jsonl", '{"label": 0}\n', r"d\.jsonl, line 1: has no image"),
+    ("e.jsonl", '{"file": "zero.pgm", "label": [[1], 2]}\n', r"e\.jsonl, line 1: label \[\[1\], 2\] has lists of diff"),
     ("a.json", "{", r"a\.json: not valid JSON, which COCO's annotations are: Expecting"),
     ("b.json", "[]", r"b\.json: is not a list of objects in COCO's form"),
     ("c.json", '{"images": [{"id": 1}], "categories": []}', r"c\.json: .*file_name"),
@@ -105,6 +106,14 @@ GOOD = {
     "a.npy": written(np.save, np.zeros((2, 8, 8, 1)))}
 PIECES = (b"null", b"[]", b"{}", b"-1", b"1e400", b"NaN", b'"x"', b'""', b",", b"\n", b"\xff", b"\0", b"label", b"1 2",
           b"99999999999999999999", b'"', b"[[1],2]")
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "segmentation", "embedding"])
+def test_boxes_are_labels_of_detection_alone(tmp_path, task):
+    shutil.copy(models.sample("zero"), tmp_path / "zero.pgm")
+    (tmp_path / "a.json").write_bytes(GOOD["a.json"])
+    with pytest.raises(ComparisonError, match=r"label has boxes, which --task detection takes"):
+        accuracy(tmp_path / "a.json", models.path("digit-detector"), task=task)
 
 
 @settings(max_examples=150, deadline=None)

@@ -301,7 +301,7 @@ cdef class PluginHost(PluginHostBase):
         """Set the contents of a dynamic tensor to a copy of these bytes."""
         cdef TfLiteTensor *t = &self.host.context.tensors[index]
         free(t.data.raw)
-        t.data.raw = <char *>malloc(len(content))
+        t.data.raw = <char *>malloc(max(len(content), 1))      # malloc(0) may give NULL
         if t.data.raw == NULL:
             raise MemoryError(f"no memory for {len(content)} bytes of strings")
         memcpy(t.data.raw, <const char *>content, len(content))
