@@ -129,8 +129,10 @@ def _by_channels(x, w, y, window):
         return False
     if x.shape[3] == c:
         return True
-    from pylite._core.kernels.depthwise import MAX_PATCH_BYTES  # imported on demand: few models repeat channels
-    return window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize <= MAX_PATCH_BYTES
+    from pylite._core.kernels import depthwise  # imported on demand: few models repeat channels
+    if x.dtype == "float32":
+        c = min(c, math.lcm(c // x.shape[3], depthwise.CHANNELS_OF_SLICE))
+    return window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize <= depthwise.MAX_PATCH_BYTES
 
 
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,

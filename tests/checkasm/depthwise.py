@@ -41,8 +41,8 @@ def output_lines(draw, pixels_of, most=1):
     lines = [None if not draw.bench and draw.rng.random() < 0.2 else pixels_of(width * c)
              for _ in range((count - 1) * stride + fh)]
     zero = draw.integer(-128, 127)
-    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c", "lines", "y_line"]
-    numbers = fh, fw, stride, dilation, pad, width, pixels, c, count, pixels * c
+    names = ["fh", "fw", "stride", "dilation", "pad", "width", "pixels", "c", "channels", "lines", "y_line"]
+    numbers = fh, fw, stride, dilation, pad, width, pixels, c, c, count, pixels * c
     return dict(zip(names, numbers, strict=True)), lines, zero
 
 
@@ -83,12 +83,15 @@ def depthwise_f32(draw):
         step, g["lines"] = g["width"] * c + draw.integer(0, 40), draw.integer(2, 7)
         inputs = (g["lines"] - 1) * g["stride"] + g["fh"]
         row = Within(draw.whole(inputs * step), [i * step for i in range(inputs)])
-    g["y_line"] += 0 if draw.bench else draw.integer(0, 5)
+    if not draw.bench and draw.integer(0, 1):       # c of the channels that outputs and weights have
+        g["channels"] += draw.integer(0, 40)
+    g["y_line"] = g["pixels"] * g["channels"] + (0 if draw.bench else draw.integer(0, 5))
     scale = draw.choice(np.exp2(draw.rng.integers(-4, 3, c)).astype(F), None)
     line = Struct(DepthwiseLines, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), scale=scale, **g)
     bias = draw.choice(In(draw.whole(c)), None)
-    size = (g["lines"] - 1) * g["y_line"] + g["pixels"] * c
-    yield Call(line, In(draw.whole((g["fh"] * g["fw"], c))), bias, -50.0, 300.0, Out(size, F),
+    size = (g["lines"] - 1) * g["y_line"] + (g["pixels"] - 1) * g["channels"] + c
+    weights = In(draw.whole((g["fh"] * g["fw"] * g["channels"] - g["channels"] + c)))
+    yield Call(line, weights, bias, -50.0, 300.0, Out(size, F),
                work=g["lines"] * g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
 
 

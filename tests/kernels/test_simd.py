@@ -257,6 +257,23 @@ def test_depthwise_f32(isa_level, seed):
     np.testing.assert_array_equal(y.array, want)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_depthwise_f32_with_a_multiplier(isa_level, seed):
+    """Patches have slices of many channels, and zeros for the lines outside the image."""
+    rng = np.random.default_rng(seed)
+    size, filter = draw_filter(rng)
+    c, times = int(rng.choice([2, 5, 60, 64])), int(rng.choice([2, 3, 8, 20]))
+    x = rng.integers(-9, 10, (2, *size, c)).astype(np.float32)
+    w = rng.integers(-9, 10, (c * times, *filter[:2], 1)).astype(np.float32)
+    bias = rng.integers(-9, 10, c * times).astype(np.float32)
+    want = sums(np.repeat(x, times, 3), w, filter, output_size(size, filter), c * times) + bias
+    y = Guarded(want.shape, np.float32)
+    kernel = depthwise.DepthwiseF32(x, y.array, w.transpose(3, 1, 2, 0), bias, filter=filter, limits=(-50, 100))
+    assert kernel.run(simd.Pool(2)) == 0
+    y.check()
+    np.testing.assert_array_equal(y.array, np.clip(want, -50, 100))
+
+
 def test_depthwise_f32_tall():
     """Many more lines at a time than a filter may have taps."""
     x, y = np.ones((1, 100_000, 1, 1), np.float32), Guarded((1, 100_000, 1, 1), np.float32)

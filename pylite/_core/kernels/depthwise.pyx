@@ -12,6 +12,7 @@ from pylite._core.kernels.channel_repeat cimport (
     COLUMN_BYTES,
     REPEAT_BUFFER,
     REPEAT_BYTES,
+    SLICE_CHANNELS,
     ChannelRepeat,
     line_in_order,
     lines_per_piece,
@@ -41,12 +42,14 @@ from pylite._core.simd cimport (
 cdef enum:
     MAX_SUMS = 1024         # int16: most channels whose sums are on the stack at once
 
-MAX_PATCH_BYTES = REPEAT_BYTES      # for lowering: most bytes under one window, with channels repeated
+# For lowering: most bytes under one window, with channels repeated; floats may be repeated in slices of channels, whose
+# number is a multiple of this.
+MAX_PATCH_BYTES, CHANNELS_OF_SLICE = REPEAT_BYTES, SLICE_CHANNELS
 
 
 # ---- one loop for all types ----------------------------------------------------------------------------------
-# Writes the results of the output pixels `g` to y.
-ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil
+# Writes the results of the output pixels `g` to y, in g.c channels from `channel` on: all of them except for float32.
+ctypedef void (*multiply_fn)(const Depthwise *s, const pl_dw_lines *g, ptrdiff_t channel, uint8_t *y) noexcept nogil
 
 
 cdef struct Depthwise:
@@ -141,8 +144,9 @@ cdef class DepthwiseKernel(Kernel):
         if s.geometry.fh * s.geometry.fw > PL_MAX_TAPS:
             raise ValueError(f"a depthwise filter of {s.geometry.fh} x {s.geometry.fw} taps is too large")
         s.geometry.width, s.geometry.pixels, s.geometry.c = x.shape[2], y.shape[2], y.shape[3]
+        s.geometry.channels = s.geometry.c
         s.geometry.y_line, s.image_size = s.y_line // item, x.shape[1] * x.shape[2] * x.shape[3]
-        plan_repeat(&s.repeat, &s.geometry, x.shape[3], item, s.stride, shares_lines(s))
+        plan_repeat(&s.repeat, &s.geometry, x.shape[3], item, s.stride, shares_lines(s), s.multiply == multiply_f32)
         notes = ["channels repeated, patch by patch"] if s.repeat.multiplier > 1 else []
         if s.multiply == multiply_f16:
             notes.append("in float16")
@@ -196,14 +200,16 @@ cdef inline int input_lines(const Depthwise *s, pl_dw_lines *g, const uint8_t **
 
     row: set to the address of each input line, NULL if it is outside the image.
     There are up to max_lines output lines, but only one if windows are partly outside the image, unless micro-kernels
-    take several such lines (s.takes_borders).
+    take several such lines (s.takes_borders) or the lines outside are filled with zeros (s.repeat.sliced).
     """
     cdef ptrdiff_t first = line * s.stride - s.pad, y
     cdef ptrdiff_t inside = (s.h - first - reach(g.fh, s.dilation)) // (s.stride * s.line_step) + 1
     cdef ptrdiff_t capacity = (PL_MAX_TAPS - g.fh) // s.stride + 1      # output lines whose input lines fit into `row`
     cdef int i, rows
     g.lines = <int>max_lines if s.takes_borders else 1
-    if first >= 0 and not s.takes_borders:
+    if s.repeat.sliced:
+        inside = max_lines
+    if (first >= 0 or s.repeat.sliced) and not s.takes_borders:
         g.lines = <int>max(<ptrdiff_t>1, min(min(max_lines, inside), capacity))
     rows = <int>covered(g.lines, s.stride, g.fh)
     for i in range(rows):
@@ -220,7 +226,7 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
     cdef const uint8_t *row[PL_MAX_TAPS]
     cdef const uint8_t *repeated[PL_MAX_TAPS]
     cdef uint8_t buffer[REPEAT_BUFFER]
-    cdef ptrdiff_t image, line, left, pixel
+    cdef ptrdiff_t image, line, left, pixel, channel
     cdef uint8_t *y
     cdef int rows
     while begin < end:
@@ -228,13 +234,15 @@ cdef void run_lines(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noexc
         line = line_in_order(begin - image * s.oh, s.oh, s.line_step, &left)
         rows = input_lines(s, &g, row, s.x + image * s.image, line, min(s.call_lines, min(end - begin, left)))
         y = s.y + (image * s.oh + line) * s.y_line
-        pixel = 0
+        pixel = channel = 0
         if s.floats != NULL:
             g.scale = s.image_scales + image * g.c
         while pixel < g.pixels:
-            patch = repeat_channels(s.slots, &s.repeat, &g, pixel, rows, buffer, repeated)
-            s.multiply(s, &patch, y + pixel * g.c * s.y_item)
-            pixel += patch.pixels
+            patch = repeat_channels(s.slots, &s.repeat, &g, pixel, channel, rows, buffer, repeated)
+            s.multiply(s, &patch, channel, y + (pixel * g.c + channel) * s.y_item)
+            channel += patch.c
+            if channel == g.c:
+                pixel, channel = pixel + patch.pixels, 0
         begin += g.lines
 
 
@@ -255,7 +263,7 @@ cdef class DepthwiseQ8(DepthwiseKernel):
             set_columns(&s.columns, parameters, s.geometry.fh * s.geometry.fw, finish)
 
 
-cdef void multiply_q8(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
+cdef void multiply_q8(const Depthwise *s, const pl_dw_lines *g, ptrdiff_t channel, uint8_t *y) noexcept nogil:
     s.slots.depthwise_q8(g, s.flip, s.w_zero, s.w, &s.columns, y)
 
 
@@ -271,7 +279,7 @@ cdef class Depthwise16(DepthwiseKernel):
             self.state.grain, self.state.cost = 1, 8
 
 
-cdef void multiply_s16(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
+cdef void multiply_s16(const Depthwise *s, const pl_dw_lines *g, ptrdiff_t channel, uint8_t *y) noexcept nogil:
     cdef int64_t acc[MAX_SUMS]
     cdef ptrdiff_t pixel, c
     cdef int n
@@ -295,9 +303,10 @@ cdef class DepthwiseF32(DepthwiseKernel):
             self.set_float_finish(bias, limits)
 
 
-cdef void multiply_f32(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
-    s.slots.depthwise_f32(g, <const float *>s.w, s.float32.bias, s.float32.low, s.float32.high,
-                          <float *>y)
+cdef void multiply_f32(const Depthwise *s, const pl_dw_lines *g, ptrdiff_t channel, uint8_t *y) noexcept nogil:
+    cdef const float *bias = s.float32.bias
+    s.slots.depthwise_f32(g, <const float *>s.w + channel, bias if bias == NULL else bias + channel, s.float32.low,
+                          s.float32.high, <float *>y)
 
 
 cdef class DepthwiseF16(DepthwiseKernel):
@@ -314,7 +323,7 @@ cdef class DepthwiseF16(DepthwiseKernel):
             self.set_float_finish(bias, limits)
 
 
-cdef void multiply_f16(const Depthwise *s, const pl_dw_lines *g, uint8_t *y) noexcept nogil:
+cdef void multiply_f16(const Depthwise *s, const pl_dw_lines *g, ptrdiff_t channel, uint8_t *y) noexcept nogil:
     s.slots.depthwise_f16(g, <const uint16_t *>s.w, <const uint16_t *>s.float32.bias, s.float32.low, s.float32.high,
                           <uint16_t *>y)
 

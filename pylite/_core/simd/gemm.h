@@ -78,6 +78,8 @@ typedef struct pl_dw_lines {
   const uint8_t *zero;       /* the pixel that is read outside the image */
   int fh, fw, stride, dilation, pad; /* height and width of the filter; pad: pixels left of the image */
   ptrdiff_t width, pixels, c; /* input pixels, output pixels, channels */
+  ptrdiff_t channels;         /* from one output pixel to the next, and from the weights of one tap to the next: c, or
+                               * more for depthwise_f32 */
   int lines;                  /* output lines, which read the (lines - 1) * stride + fh input lines of `row`, `dilation`
                                * apart.  depthwise_q8: at most its tile's mr; depthwise_f32: see dw_f32_lines;
                                * depthwise_s64: 1 */

@@ -30,8 +30,8 @@ static image draw_image(size_t item, bool real, size_t most) {
 }
 static pl_dw_lines output_lines(const image *g, size_t first, size_t lines, const void *zero, size_t y_line) {
   return (pl_dw_lines){g->row + first * (size_t)g->stride, zero, g->fh, g->fw, g->stride, g->dilation, g->pad,
-                       (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (int)lines, (ptrdiff_t)y_line, 0,
-                       NULL};
+                       (ptrdiff_t)g->width, (ptrdiff_t)g->pixels, (ptrdiff_t)g->c, (ptrdiff_t)g->c, (int)lines,
+                       (ptrdiff_t)y_line, 0, NULL};
 }
 
 /* The weights (taps, c) in the level's blocks, as depthwise_packing.pyx packs them, and the columns' parameters. */
@@ -89,16 +89,17 @@ static void depthwise_q8(void) {
 }
 static void depthwise_f32(void) {
   const image g = draw_image(4, true, 4);
-  const float *w = whole((size_t)(g.fh * g.fw) * g.c, 9), *bias = chance(2) ? whole(g.c, 9) : NULL;
+  const size_t channels = g.c + (chance(3) ? some(1, 40) : 0);
+  const float *w = whole((size_t)(g.fh * g.fw) * channels, 9), *bias = chance(2) ? whole(g.c, 9) : NULL;
   const float *zero = whole(g.c, 0), *scale = chance(2) ? whole(g.c, 9) : NULL;
-  const size_t line = g.pixels * g.c + some(0, 5);
+  const size_t line = g.pixels * channels + some(0, 5);
   EACH_LEVEL(s) {
     float *y = results(g.lines * line, 4, EXACT);
     const size_t most = s->dw_f32_lines ? (size_t)s->dw_f32_lines : 1;
     for (size_t i = 0, n; i < g.lines; i += n) {
       n = g.lines - i < most ? g.lines - i : most;
       pl_dw_lines v = output_lines(&g, i, n, zero, line);
-      v.scale = scale;
+      v.scale = scale, v.channels = (ptrdiff_t)channels;
       s->depthwise_f32(&v, w, bias, -50, 300, y + i * line);
     }
   }

@@ -59,10 +59,10 @@ static void load_filter(const pl_dw_lines *g, int stride, const parameters *p, p
   (void)stride;
   load_all_but_weights(g, p, block, to);
   if (channels < NR)
-    for (int t = 0; t < taps; t++, w += channels)
+    for (int t = 0; t < taps; t++, w += g->channels)
       memset(to->w[t], 0, sizeof to->w[t]), memcpy(to->w[t], w, sizeof(element) * (size_t)channels);
   else
-    for (int t = 0; t < taps; t++, w += channels) EACH_VECTOR STORE(to->w[t] + LANES * v, LOAD(w + LANES * v));
+    for (int t = 0; t < taps; t++, w += g->channels) EACH_VECTOR STORE(to->w[t] + LANES * v, LOAD(w + LANES * v));
 }
 PL_INLINE uint8_t border(const pl_dw_lines *g, const filter *f) {
   (void)g, (void)f;
@@ -161,7 +161,7 @@ PL_INLINE void outputs3x3(int N, int stride, int scaled, int inside, const pl_dw
     line.x = rows[k] + origin * g->c + c;
     add_line(N, stride, 3, inside, &line, f->w[3 * k], acc);
   }
-  finish(N, scaled, acc, f, y + pixel * g->c + c, every * g->c);
+  finish(N, scaled, acc, f, y + pixel * g->channels + c, every * g->channels);
 }
 /* Computes all output lines.  If the dilation `every` is above 1, outputs that far apart are neighbours.  rest: may the
  * number of outputs not be a multiple of four?  If not, gcc keeps more in registers. */
@@ -227,10 +227,10 @@ static int lines3x3(const pl_dw_lines *g, const parameters *p, element *y) {
 static void large_filter(const pl_dw_lines *g, const parameters *p, element *y) {
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
-      element *const to = y + line * g->y_line + pixel * g->c;
+      element *const to = y + line * g->y_line + pixel * g->channels;
       for (ptrdiff_t j = 0; j < g->c; j++) to[j] = p->bias && !g->scale ? p->bias[j] : 0;
       for (int t = 0; t < g->fh * g->fw; t++) {
-        const element *row = (const element *)g->row[line * g->stride + t / g->fw], *w = p->w + t * g->c;
+        const element *row = (const element *)g->row[line * g->stride + t / g->fw], *w = p->w + t * g->channels;
         const ptrdiff_t x = pixel * g->stride - g->pad + (ptrdiff_t)(t % g->fw) * g->dilation;
         if (!row || x < 0 || x >= g->width) continue;
         for (ptrdiff_t j = 0; j < g->c; j++) to[j] = add_product(to[j], row[x * g->c + j], w[j]);
@@ -255,7 +255,7 @@ static int one_output(const pl_dw_lines *g, const parameters *p, element *y) {
     sums acc;
     load_all_but_weights(g, p, b, &f);
     EACH_VECTOR acc.v[v] = LOAD(f.start + LANES * v);
-    for (int t = 0; t < n; t++, w += g->c)
+    for (int t = 0; t < n; t++, w += g->channels)
       EACH_VECTOR acc.v[v] = FMA(acc.v[v], LOAD((const element *)taps[t] + c + LANES * v), LOAD(w + LANES * v));
     finish_outputs(1, &acc, &f, y + c, 0);
   }
@@ -267,7 +267,8 @@ static int one_output(const pl_dw_lines *g, const parameters *p, element *y) {
 static int lines_of_one_pixel(const pl_dw_lines *g, const parameters *p, element *y) {
   const int inputs = (g->lines - 1) * g->stride + g->fh;
   const ptrdiff_t pixel = g->c * (ptrdiff_t)sizeof(element);
-  if (g->width != 1 || g->pixels != 1 || g->fw != 1 || g->pad || g->lines == 1 || g->y_line != g->c) return 0;
+  if (g->width != 1 || g->pixels != 1 || g->fw != 1 || g->pad || g->lines == 1 || g->y_line != g->channels)
+    return 0;
   int begin = 0, end = inputs;
   while (begin < end && !g->row[begin]) begin++;
   while (begin < end && !g->row[end - 1]) end--;

@@ -216,10 +216,10 @@ PL_INLINE void line_outputs(int narrow, int stride, int width, ptrdiff_t n, ptrd
 PL_INLINE void block_outputs(int narrow, int stride, int width, const pl_dw_lines *g, const span *part,
                              const filter *f, ptrdiff_t c, const uint8_t *const *copied, element *y) {
   const uint8_t *lines[LINES_TOGETHER], *const *const source = copied ? copied : lines;
-  const ptrdiff_t step = part->p.every * g->c;
+  const ptrdiff_t step = part->p.every * g->channels;
   const int by = stride ? stride : (int)part->p.stride;
   const int shared = g->fh > g->stride ? g->fh - g->stride : 0; /* input lines that the next output line reads again */
-  y += (part->p.first + part->first_output * part->p.every) * g->c + c;
+  y += (part->p.first + part->first_output * part->p.every) * g->channels + c;
   for (int i = 0, held = 0, next = 0, m; i < g->lines; i += m) {
     m = g->lines - i < part->together ? g->lines - i : part->together;
     if (!copied) next = copy_lines(g, f, part, c, i * g->stride, held, (m - 1) * g->stride + g->fh, next, lines);

@@ -182,7 +182,8 @@ static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bia
   const uint8_t *p[PL_MAX_TAPS];
   const int taps = g->fh * g->fw;
   enum { N = 16 };
-  for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += i % g->pixels ? g->c : g->y_line - (g->pixels - 1) * g->c) {
+  const ptrdiff_t pixel = g->channels, next_line = g->y_line - (g->pixels - 1) * pixel;
+  for (ptrdiff_t i = 0; i < g->lines * g->pixels; i++, y += i % g->pixels ? pixel : next_line) {
     pl_dw_lines line = *g;
     line.row += i / g->pixels * g->stride;
     pl_taps(&line, i % g->pixels, sizeof(float), p);
@@ -190,7 +191,7 @@ static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bia
     for (; c + N <= g->c; c += N) {
       float acc[N] = {0};
       for (int t = 0; t < taps; t++) {
-        const float *x = (const float *)p[t] + c, *v = w + t * g->c + c;
+        const float *x = (const float *)p[t] + c, *v = w + t * pixel + c;
         PL_UNROLL for (int j = 0; j < N; j++) acc[j] += x[j] * v[j];
       }
       for (int j = 0; scale && j < N; j++) acc[j] *= scale[c + j];
@@ -198,7 +199,7 @@ static void depthwise_f32(const pl_dw_lines *g, const float *w, const float *bia
     }
     for (; c < g->c; c++) {
       float v = 0;
-      for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * g->c + c];
+      for (int t = 0; t < taps; t++) v += ((const float *)p[t])[c] * w[t * pixel + c];
       if (scale) v *= scale[c];
       y[c] = pl_clampf(v + (bias ? bias[c] : 0), low, high);
     }

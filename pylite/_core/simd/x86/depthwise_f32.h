@@ -19,7 +19,7 @@ static __attribute__((noinline, cold)) void list_taps(const pl_dw_lines *g, ptrd
       const ptrdiff_t ix = pixel * g->stride - g->pad + (ptrdiff_t)x * g->dilation;
       if (!g->row[y] || ix < 0 || ix >= g->width) continue;
       list->input[list->taps] = (const float *)g->row[y] + ix * g->c;
-      list->w[list->taps++] = w + (y * g->fw + x) * g->c;
+      list->w[list->taps++] = w + (y * g->fw + x) * g->channels;
     }
 }
 
@@ -229,8 +229,8 @@ static __attribute__((noinline, cold)) void pack_pixels(const tap_list *list, co
 static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_lines *g, const tap_list *list,
                                                                 ptrdiff_t n, ptrdiff_t chunk, ptrdiff_t chunk_end,
                                                                 const float *bias, float low, float high, float *y) {
-  const ptrdiff_t c = g->c, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
-  const pixel_grid all = {0, n, g->stride * c, c, g->lines, next, down};
+  const ptrdiff_t c = g->c, to = g->channels, next = g->next / (ptrdiff_t)sizeof(float), down = g->y_line;
+  const pixel_grid all = {0, n, g->stride * c, to, g->lines, next, down};
   /* Pixels of 2048 bytes lie in the same sets of the cache. */
   if (HALF_LINES && g->stride > 1 && c % 512 == 0 && list->taps <= MAX_PACKED_TAPS) {
     along_channels(list, chunk, chunk_end, &all, bias, low, high, y);
@@ -239,7 +239,7 @@ static __attribute__((noinline, cold)) ptrdiff_t compute_pixels(const pl_dw_line
   if (n >= 6 && c >= LANES && crowded(g) && by_fours(g, list, chunk, chunk_end, &all, bias, low, high, y, c)) return n;
   const int any = c < LANES || (list->taps != 9 && list->taps != 6);
   if (any && n % 4 && n > 1) n = n < 4 ? 1 : n - n % 4; /* the rest: column by column, four lines at a time */
-  pixel_grid grid = {0, n, g->stride * c, c, g->lines, next, down};
+  pixel_grid grid = {0, n, g->stride * c, to, g->lines, next, down};
   if (n == 1) grid = (pixel_grid){0, g->lines, next, down, 1, 0, 0};
   if (any && c >= 4 * LANES && grid.n % 4) { /* the outputs that groups of four leave over */
     const pixel_grid rest = {grid.n - grid.n % 4, grid.n % 4, grid.step, grid.to, 1, 0, 0};
@@ -298,7 +298,7 @@ static void copy_line(const pl_dw_lines *g, const float *x, ptrdiff_t j, ptrdiff
 static __attribute__((noinline)) void by_copies(const pl_dw_lines *g, const input_area *a, const float *w,
                                                 const float *bias, float low, float high, float *y) {
   float copy[MAX_COPIED], taps[COPIED_TAPS][BLOCK];
-  const ptrdiff_t c = g->c, pitch = a->columns * BLOCK;
+  const ptrdiff_t c = g->c, pixel = g->channels, pitch = a->columns * BLOCK;
   const ptrdiff_t at_once = (MAX_COPIED / pitch - a->used) / a->down + 1;     /* output lines */
   tap_list list;
   list.taps = 0;
@@ -310,7 +310,7 @@ static __attribute__((noinline)) void by_copies(const pl_dw_lines *g, const inpu
     }
   for (ptrdiff_t b = 0; b < c; b += BLOCK) {
     const ptrdiff_t j = pl_block_start(b / BLOCK, BLOCK, c);
-    for (int t = 0; t < list.taps; t++) memcpy(taps[t], w + (a->top * g->fw + t) * c + j, sizeof taps[t]);
+    for (int t = 0; t < list.taps; t++) memcpy(taps[t], w + (a->top * g->fw + t) * pixel + j, sizeof taps[t]);
     for (ptrdiff_t line = 0, lines; line < g->lines; line += lines) {
       lines = g->lines - line < at_once ? g->lines - line : at_once;
       for (ptrdiff_t i = 0; i < (lines - 1) * a->down + a->used; i++) {
@@ -321,7 +321,7 @@ static __attribute__((noinline)) void by_copies(const pl_dw_lines *g, const inpu
         copy_line(g, (const float *)row, j, a->columns, copy + i * pitch);
       }
       float *const to = y + line * g->y_line + j;
-      const pixel_grid all = {0, g->pixels, g->stride * BLOCK, c, lines, a->down * pitch, g->y_line};
+      const pixel_grid all = {0, g->pixels, g->stride * BLOCK, pixel, lines, a->down * pitch, g->y_line};
       if (by_fours(g, &list, 0, BLOCK, &all, bias ? bias + j : NULL, low, high, to, BLOCK)) continue;
       for (ptrdiff_t k = 0; k < BLOCK; k += LANES)
         pixels_of(list.taps)(&list, k, &all, bias ? bias + j : NULL, low, high, to, c);
@@ -337,7 +337,7 @@ static void scale_lines(const pl_dw_lines *g, const float *bias, float low, floa
   const VECTOR least = SPLAT(low), most = SPLAT(high);
   for (int line = 0; line < g->lines; line++)
     for (ptrdiff_t pixel = 0; pixel < g->pixels; pixel++) {
-      float *const to = y + line * g->y_line + pixel * g->c;
+      float *const to = y + line * g->y_line + pixel * g->channels;
       for (ptrdiff_t j = 0, part; j < g->c; j += part) {
         part = g->c - j < LANES ? g->c - j : LANES;
         const VECTOR shift = bias ? load_upto(bias + j, part) : SPLAT(0.0f);
@@ -353,7 +353,7 @@ static __attribute__((cold)) void sums_of_products(const pl_dw_lines *g, const f
   const ptrdiff_t c = g->c, last = g->width - 1 + g->pad - (ptrdiff_t)(g->fw - 1) * g->dilation, per_vector = LANES / c;
   /* Output pixels begin .. end - 1 read no pixel outside the image. */
   const ptrdiff_t begin = (g->pad + g->stride - 1) / g->stride, end = last < 0 ? 0 : last / g->stride + 1;
-  const int packs = c < LANES && LANES % c == 0 && g->stride == 1;
+  const int packs = c < LANES && LANES % c == 0 && g->stride == 1 && g->channels == c;
   float lines[17][LANES];
   tap_list list, packed;
   for (ptrdiff_t chunk = 0; chunk < c; chunk += CHUNK) {
@@ -368,7 +368,7 @@ static __attribute__((cold)) void sums_of_products(const pl_dw_lines *g, const f
         (list.taps == 9 ? pixels_9 : pixels_any)(&packed, 0, &grid, lines[list.taps], low, high, y + pixel * c, c);
         n = grid.n * per_vector;
       } else {
-        n = compute_pixels(g, &list, n, chunk, chunk_end, bias, low, high, y + pixel * c);
+        n = compute_pixels(g, &list, n, chunk, chunk_end, bias, low, high, y + pixel * g->channels);
       }
     }
   }
