@@ -10,6 +10,7 @@ LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 SPREAD = 64                 # most bytes of an image's line under a filter whose taps are spread; twice as many
 FEW_COLUMNS = 8             # if it has so few columns
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
+PHASE_PIXELS = 4            # least pixels of a line for each of these; fewer do not fill a tile
 
 
 class Operands:
@@ -167,8 +168,8 @@ def has_phases(operands, window):
     """Can the Window be rewritten by dilation_phases(), and does that pay?"""
     x, w = operands.x, operands.w
     return (x.dtype in ("int8", "uint8", "float32") and w.dtype != "float32" and window.fh > 1
-            and 1 < window.dilation[1] <= min(PHASES, x.shape[2]) and window.stride[1] == 1 and window.groups == 1
-            and window.layout is None)
+            and 1 < window.dilation[1] <= min(PHASES, x.shape[2] // PHASE_PIXELS) and window.stride[1] == 1
+            and window.groups == 1 and window.layout is None)
 
 
 def dilation_phases(operands, window, shared):

@@ -132,7 +132,7 @@ def test_one_channel_dilated(m, rng, kind):
     (32, ["as 4 plain ones, each of every 4th pixel of a line"] * 4)])
 def test_what_becomes_of_a_dilation_is_noted(c, notes):
     m = ModelBuilder()
-    x, y = (m.tensor(name, (1, 8, 8, c), "int8", scale=0.1, zero_point=0) for name in "xy")
+    x, y = (m.tensor(name, (1, 8, 16, c), "int8", scale=0.1, zero_point=0) for name in "xy")
     w = m.constant("w", np.ones((c, 3, 3, c), np.int8), [0.1], [0])
     m.operator("CONV_2D", [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1, dilation_h_factor=2,
                dilation_w_factor=4)
