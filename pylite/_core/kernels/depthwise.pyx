@@ -85,7 +85,7 @@ cdef void plan_calls(Depthwise *s, int lines_at_once) noexcept:
     # The input lines of one call stay in the second-level cache.
     s.call_lines = s.repeat.lines if s.repeat.multiplier > 1 else max(<ptrdiff_t>1, CALL_BYTES // (s.line * s.stride))
     s.line_step, s.lines_at_once, s.takes_borders = 1, lines_at_once, lines_at_once > 0
-    if shares_lines(s) and (lines_at_once or s.repeat.multiplier > 1):
+    if shares_lines(s):
         s.line_step = s.dilation
         s.geometry.y_line *= s.line_step
     if not lines_at_once:
@@ -215,7 +215,7 @@ cdef inline int input_lines(const Depthwise *s, pl_dw_lines *g, const uint8_t **
     for i in range(rows):
         y = first + <ptrdiff_t>i * s.dilation
         row[i] = image + y * s.line if 0 <= y < s.h else NULL
-    g.row, g.next = row, s.stride * s.line
+    g.row, g.next = row, s.stride * s.line_step * s.line
     return rows
 
 

@@ -272,7 +272,8 @@ static input_area area_under(const pl_dw_lines *g, ptrdiff_t pixels) {
   while (a.used && !g->row[a.top]) a.top++, a.used--;
   while (a.used && !g->row[a.top + a.used - 1]) a.used--;
   const ptrdiff_t inside = g->width - (ptrdiff_t)(g->fw - 1) * g->dilation; /* windows inside the line */
-  if (!HALF_LINES || !a.used || g->c < BLOCK || g->stride > 1 || g->fh * g->fw > COPIED_TAPS) return a;
+  const int far = g->dilation > 1 && crowded(g); /* by_fours() takes no dilation */
+  if (!(HALF_LINES || far) || !a.used || g->c < BLOCK || g->stride > 1 || g->fh * g->fw > COPIED_TAPS) return a;
   if (2 * inside > pixels && !crowded(g)) return a;
   for (int i = 0; i < a.used; i++)
     if (!g->row[a.top + i]) return a;
