@@ -24,7 +24,7 @@ PL_INLINE __m512i broadcast32(const uint8_t *from) {
 
 /* Masks of the first n bytes or lanes of a vector. */
 PL_INLINE __mmask64 first_bytes(ptrdiff_t n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
-PL_INLINE __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : (__mmask16)((1u << n) - 1); }
+PL_INLINE __mmask16 first_lanes(ptrdiff_t n) { return n >= 16 ? 0xffff : n < 0 ? 0 : (__mmask16)((1u << n) - 1); }
 
 /* The parameters of requantize() for 16 columns: see pl_columns. */
 typedef struct { __m512 scale, rest, start; } scaling;
