@@ -82,10 +82,9 @@ def _named(call, name):
 
 
 def _depthwise_cost(call):
-    _, _, stride_h, stride_w, *_ = _named(call, "filter")
-    weights = call.args[2]
-    channels = weights.shape[-1]
-    return _Cost(_TAP * weights.size, channels * stride_h * stride_w, channels)
+    fh, fw, stride_h, stride_w, *_ = _named(call, "filter")
+    channels = call.args[1].shape[3]
+    return _Cost(_TAP * fh * fw * channels, channels * stride_h * stride_w, channels)
 
 
 def _elementwise_cost(call):
@@ -188,7 +187,8 @@ def _convert_depthwise(call):
     x, y, weights, *rest = call.args
     before, (x,) = _converted([x], call.node)
     after, y = _converted_back(y, call.node)
-    packed = Packed("depthwise_packing.pack_half", weights)
+    w, layout = (weights.value, weights.args[1:]) if type(weights) is Packed else (weights, ())
+    packed = Packed("depthwise_packing.pack_half", w, *layout)
     call.kernel, call.args = "depthwise.DepthwiseF16", (x.view(), y.view(), packed, *rest)
     return *before, call, after
 

@@ -65,6 +65,10 @@ def lower_conv(node):
     _fold_pad(node, operands, window)
     window.groups = operands.x.shape[3] // w.shape[3]
     products.check(node, operands.x, w, b, y, y.shape[3], axis=0)
+    x = operands.x
+    if w.shape[3] == 1 < window.groups and (x.dtype == "float32") == (w.dtype == "float32") and _by_channels(
+            x, w, y, window):
+        return _noted([lower_channels(node, operands, window, layouts.Depthwise())], "channel by channel", window.note)
     return _noted(lower_images(node, operands, window), window.note)
 
 

@@ -5,15 +5,23 @@ from pylite._core.graph.dimensions import computed
 from pylite._core.product import layouts
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import products
-from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels, spread_taps
+from pylite.ops.convolution_window import (
+    column_as_line,
+    dilation_phases,
+    has_phases,
+    lines_as_pixels,
+    merged_groups,
+    spread_taps,
+)
 
+_SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.SpreadTaps     # filters of one output pixel
 _FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
 _FEW_TILES = 8              # channels are transformed at run time, which pays with so many tiles
 
 
 def lower_images(node, operands, window):
     """The Calls of a convolution with any strides and dilations."""
-    window = spread_taps(operands, lines_as_pixels(operands, window))
+    window = merged_groups(operands, spread_taps(operands, lines_as_pixels(operands, window)))
     if not has_phases(operands, window):
         return [lower_window(node, operands, window)]
     x = operands.x
@@ -123,7 +131,7 @@ def _int8(node, operands, window, images, out, bias):
 def _packed_pixels(images, out, window):
     """The largest number of output pixels that may count as one with the columns of all: see PixelPacking."""
     plain = (window.groups == window.dilation[1] == 1 and out.strides is None
-             and (window.layout is None or isinstance(window.layout, (layouts.Depthwise, layouts.SpreadTaps))))
+             and (window.layout is None or isinstance(window.layout, _SINGLE_PIXELS)))
     most = 16 if images.shape[3] % 4 else 15    # 16 columns fill vectors; steps of 4 channels are fast without
     if not plain or out.shape[3] > most:
         return 1
@@ -143,14 +151,15 @@ def _zeros(zero_point, n):
 
 
 # ---- depthwise -----------------------------------------------------------------------------------------------
-def lower_channels(node, operands, window):
-    """The Call of a depthwise convolution, channel by channel."""
+def lower_channels(node, operands, window, *layout):
+    """The Call of a depthwise convolution, channel by channel; layout: of the weights, if they are other filters."""
     x, w, y = operands.x, operands.w, operands.y
     bias = products.contents(node, operands.b, "bias")
     products.contents(node, w, "filter")
     if x.dtype == "float32":
         limits = products.float_range(node)
         if w.dtype == "float32":
+            w = Packed("depthwise_packing.pack_taps", w, "float32", *layout) if layout else w
             return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
         return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_taps", w, "float32"), bias,
                     q=Scratch(x.shape, "float32"), image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
@@ -158,7 +167,7 @@ def lower_channels(node, operands, window):
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
         rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-        return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_taps", w, "int16"),
+        return Call("depthwise.Depthwise16", x, y, Packed("depthwise_packing.pack_taps", w, "int16", *layout),
                     filter=window.filter,
                     finish=products.finish_s16(rule, bias, products.multipliers(x, w, y, y.shape[3]), low, high))
     multipliers, shifts = products.multipliers(x, w, y)
@@ -166,6 +175,6 @@ def lower_channels(node, operands, window):
     window = column_as_line(x, y, window)
     return Call("depthwise.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
                 Packed("depthwise_packing.pack_depthwise_q8", w, bias, multipliers, shifts, quantization[1],
-                       quantization[3], window.filter, (low - y.zero_point, high - y.zero_point)),
+                       quantization[3], window.filter, (low - y.zero_point, high - y.zero_point), *layout),
                 filter=window.filter, zero=computed(_zeros, x.zero_point, y.shape[3]),
                 quantization=quantization, finish=products.finish_q8(y, low, high))

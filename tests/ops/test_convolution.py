@@ -29,6 +29,17 @@ def test_conv(m, rng, kind):
     return finish(m, "CONV_2D", [x, w, b], y, x, data, **options)
 
 
+@differential("float32", "int8", "uint8", "int16", count=40)
+def test_conv_groups(m, rng, kind):
+    """Many groups of a few channels: of one, they make a depthwise convolution; of few columns, bytes merge them."""
+    size, taps, out, options = window(rng)
+    groups, c, k = (int(rng.choice(some)) for some in ([4, 6, 8, 32], [1, 1, 2, 3, 8, 16], [1, 2, 5, 8, 20]))
+    n = int(rng.integers(1, 3))
+    (x, w, b, y), data = operands(m, rng, kind, (n, *size, c * groups), (k * groups, *taps, c), 0,
+                                  (n, *out, k * groups))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, **options)
+
+
 @differential("float32", "int8", "int16", "hybrid", count=4)
 def test_a_filter_larger_than_the_image_gives_nothing(m, rng, kind):
     """The reference computes (size + stride - extent) / stride positions in C, which rounds towards 0."""

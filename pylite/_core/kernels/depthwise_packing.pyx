@@ -18,16 +18,17 @@ from pylite._core.simd cimport (
     slots,
 )
 
+from pylite._core.kernels.packing import arranged
 from pylite._core.run.memory import pooled
 
 cdef object UINT8 = np.dtype(np.uint8)
 
 
-def pack_half(w):
-    """Weights of float32 in float16, to infinity beyond its range."""
+def pack_half(w, layout=None):
+    """Weights of float32 in float16, to infinity beyond its range; layout: see packing.arranged()."""
     packed = pooled(2 * w.size).view(np.float16)
     with np.errstate(over="ignore"):
-        packed[...] = w.reshape(-1)
+        packed[...] = arranged(w, layout).reshape(-1)
     return packed
 
 
@@ -82,11 +83,11 @@ cdef void pack_depthwise(pl_packing_job *job) noexcept nogil:
     finish_scaling(&p.scaling, job.slots, p.fh * p.fw, NULL, 0)
 
 
-def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None):
+def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filter, ends=None, layout=None):
     """Pack weights (1, fh, fw, c) of an 8-bit depthwise convolution for the slot depthwise_q8, in blocks of channels.
 
     bias: int32 (c,) or None; multipliers, shifts: int32 (c,), or (1,) for all; zero points: of int8 values; filter: as
-    in ConvQ8; ends: see packing.pack_q8.
+    in ConvQ8; ends: see packing.pack_q8; layout: see packing.arranged().
     Returns (weights, parameters), which are ready after finish_packing().
     """
     cdef int fh = filter[0], fw = filter[1]
@@ -94,6 +95,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     cdef Scaling scaling
     if fh * fw > PL_MAX_TAPS:
         raise ValueError(f"a depthwise filter of {fh} x {fw} taps; at most {PL_MAX_TAPS} are supported")
+    w = arranged(w, layout)
     cdef ptrdiff_t c = w.shape[3], nr = slots.dw8.nr
     cdef ptrdiff_t wraps = pl_wraps(&slots.dw8, c, fh, fw, filter[3], filter[5])
     cdef ptrdiff_t blocks = wraps if wraps else round_up(c, nr) // nr
@@ -114,6 +116,7 @@ def pack_depthwise_q8(w, bias, multipliers, shifts, int x_zero, int w_zero, filt
     return packed, rows.view(np.int32).reshape(PARAMETERS, -1)
 
 
-def pack_taps(w, dtype):
-    """Weights (1, fh, fw, c) as int16 or float32 (taps, c)."""
+def pack_taps(w, dtype, layout=None):
+    """Weights (1, fh, fw, c) as int16 or float32 (taps, c); layout: see packing.arranged()."""
+    w = arranged(w, layout)
     return np.ascontiguousarray(w.reshape(-1, w.shape[3]), dtype)

@@ -169,19 +169,19 @@ def pack_weights(w, Py_ssize_t groups=1, layout=None, Py_ssize_t dilation=0):
     Returns (panels, int32 sum of each column's weights), which are ready after finish_packing().
     """
     owners = []
-    cdef Packing *p = new_byte_packing(in_lines(arranged(w, layout), groups, dilation), groups, owners)
+    cdef Packing *p = new_byte_packing(in_lines(arranged(w, layout), dilation), groups, owners)
     defer_packing(&p.job, w.size, owners, copied_bytes(owners[WEIGHTS]))
     return owners[PANELS], owners[SUMS]
 
 
-def in_lines(w, Py_ssize_t groups, Py_ssize_t dilation):
+def in_lines(w, Py_ssize_t dilation):
     """Pad each line of filters w (columns, fh, fw, c) to a multiple of the tile's ka, if images are read by lines
     (lines.pxd); return other weights unchanged.
     """
     if dilation != 1 or w.ndim != 4:
         return w
     cdef Py_ssize_t line = w.shape[2] * w.shape[3]
-    if not padded_lines(&slots.q8, groups, w.shape[1], line):
+    if not padded_lines(&slots.q8, w.shape[1], line):
         return w
     lines = np.full((*w.shape[:2], round_up(line, slots.q8.ka)), 0x80 if w.dtype == np.uint8 else 0, w.dtype)
     lines[:, :, :line] = w.reshape(*w.shape[:2], line)
@@ -217,7 +217,7 @@ def packed_pixels(w, Py_ssize_t stride, Py_ssize_t most):
         vectors = round_up(n * columns, t.nv) // t.nv
         if most % n or vectors * t.nv > t.nr:
             continue
-        depth = round_up(line, t.ka) * fh if padded_lines(t, 1, fh, line) else round_up(line * fh, t.ka)
+        depth = round_up(line, t.ka) * fh if padded_lines(t, fh, line) else round_up(line * fh, t.ka)
         cost = (depth * (vectors + .25) + 2 * t.ka * vectors) / n
         if n == 1 or cost < least:
             best, least = n, cost
@@ -261,7 +261,7 @@ def pack_q8(w, bias, multipliers, shifts, Py_ssize_t x_zero, Py_ssize_t w_zero, 
     rows = pooled(PARAMETERS * size * 4)
     set_scaling(&scaling, rows, bias, multipliers, shifts, ends, count, size)
     owners = []
-    cdef Packing *p = new_byte_packing(in_lines(w, groups, dilation), groups, owners, pixels == 0)
+    cdef Packing *p = new_byte_packing(in_lines(w, dilation), groups, owners, pixels == 0)
     owners += bias, multipliers, shifts, rows
     if count:
         p.scaling = scaling

@@ -80,10 +80,10 @@ cdef void plan_rows(Product *p):
         return
     if plan_in_place(p):
         return
-    if p.groups == 1 and plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1, p.groups):
+    if plan_lines(&p.rows.lines, w, &p.output, &p.tile, 1):
         p.rows.source, p.piece_rows, p.rows.bytes.layout = LINES, p.rows.lines.pixels, p.rows.lines.layout
         p.padded_depth = p.rows.bytes.layout.lines * p.rows.bytes.layout.depth
-        p.rows.bytes.in_place = (w.direct and w.sw == w.length and takes_bytes(p)
+        p.rows.bytes.in_place = (p.groups == 1 and w.direct and w.sw == w.length and takes_bytes(p)
                                  and p.rows.lines.filter_line % p.tile.ka == 0)
     else:
         gather_rows(p)
@@ -143,7 +143,7 @@ cdef void use_single_row(Product *p):
     cdef bint is_small = p.padded_depth <= MAX_ROW and p.depth * p.columns < PARALLEL_PRODUCTS
     cdef bint line_is_run = w.fw == 1 or (w.dilation_w == 1 and w.sw == w.length and w.fw <= w.w)
     cdef bint lines_adjoin = w.fh == 1 or (w.dilation_h == 1 and w.sh == w.fw * w.length and w.fh <= w.h)
-    cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, 1, w.fh, w.fw * w.length)
+    cdef bint is_padded = w.pad_h or w.pad_w or padded_lines(&p.tile, w.fh, w.fw * w.length)
     if (p.output.span * p.output.lines == 1 and p.groups == 1 and is_small and line_is_run and lines_adjoin
             and not is_padded):
         p.rows.bytes.single = w.x
@@ -175,24 +175,26 @@ cdef uint8_t *pack_pixels(const Product *p, const uint8_t *x, ptrdiff_t step, pt
     return to + n * c * p.tile.bytes
 
 
-cdef const uint8_t *lines_of(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
-                             uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
-    """The image lines under the windows of `pixels` output pixels from `position` on, packed in a_panel or in place.
+cdef const uint8_t *lines_of(const Product *p, const Piece *piece, ptrdiff_t output_lines, uint8_t *a_panel,
+                             LineBuffer *buffer) noexcept nogil:
+    """The image lines under the windows of a piece, packed in a_panel or in place.
 
-    output_lines: how many the piece still has, this one included.
+    output_lines: how many the caller will request, this one included.
     """
+    cdef ptrdiff_t position = piece.position
     if p.rows.bytes.in_place and not p.window.direct:
-        return line_in_place(p, position, pixels, output_lines, buffer)
-    if p.rows.bytes.in_place and may_read_in_place(position, pixels, p.rows.bytes.total):
+        return line_in_place(p, position, piece.rows, output_lines, buffer)
+    if p.rows.bytes.in_place and may_read_in_place(position, piece.rows, p.rows.bytes.total):
         return p.window.x + position * p.window.sw
     if p.window.direct:
-        pack_pixels(p, p.window.x + position * p.window.sw, p.window.sw, pixels, a_panel)
+        pack_pixels(p, p.window.x + position * p.window.sw + piece.group * p.window.length, p.window.sw, piece.rows,
+                    a_panel)
         return a_panel
-    return pack_lines(p, position, pixels, output_lines, a_panel, buffer)
+    return pack_lines(p, piece, output_lines, a_panel, buffer)
 
 
-cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
-                               uint8_t *a_panel, LineBuffer *buffer) noexcept nogil:
+cdef const uint8_t *pack_lines(const Product *p, const Piece *piece, ptrdiff_t output_lines, uint8_t *a_panel,
+                               LineBuffer *buffer) noexcept nogil:
     """lines_of(), if lines have padding: pack the lines that the buffer in a_panel lacks."""
     cdef const Lines *plan = &p.rows.lines
     cdef Span span
@@ -201,7 +203,7 @@ cdef const uint8_t *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t p
     cdef ptrdiff_t n, first, y, iy, c = p.window.length, step = fast_div(p.window.dilation_h, plan.filter_step)
     cdef int border         # the packed byte of pixels outside the image
     cdef bint outside
-    first = extend_line_buffer(plan, &p.window, position, pixels, output_lines, buffer)
+    first = extend_line_buffer(plan, &p.window, piece, output_lines, buffer)
     y, iy, span = buffer.unpacked, buffer.iy, buffer.span
     zero = p.window.zero + buffer.image * p.window.zero_step
     border = zero[0] ^ p.rows.bytes.flip ^ p.tile.offset
@@ -334,7 +336,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef Piece piece
     cdef LineBuffer buffer
     cdef ptrdiff_t i = begin, packed = -1, lines, step = p.window.stride_h * p.rows.lines.line_pitch * p.tile.bytes
-    buffer.output_line = buffer.lines = 0
+    buffer.output_line = buffer.lines = buffer.group = 0
     buffer.ready = 1
     while i < end:
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
@@ -342,8 +344,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             packed = fast_div(i, p.division.splits)
             buffer.ready = 1
             if p.rows.source == LINES:
-                rows = lines_of(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
-                                &buffer)
+                rows = lines_of(p, &piece, fast_div(end - i - 1, p.division.splits) + 1, a_panel, &buffer)
             elif p.rows.source == TAPS:
                 rows = pack_taps(p, &piece, a_panel)
             if p.finish == HYBRID:
@@ -441,27 +442,30 @@ cdef void multiply_lines(const Product *p, const Piece *piece, const uint8_t *ro
         terms.addend[i], terms.scale[i] = terms.addend[0], terms.scale[0]
     while j < p.columns:
         for i in range(lines):
-            multiply_panel(p, &p.rows.bytes.layout, piece.rows - <int>(rest if i < down else 0), j,
+            multiply_panel(p, piece, &p.rows.bytes.layout, piece.rows - <int>(rest if i < down else 0), j,
                            rows + i * vertical.step * p.tile.bytes, terms, piece.y + i * p.output.sh, p.output.sw)
         for i in range(piece.rows - rest, piece.rows):
-            multiply_panel(p, &vertical, <int>down, j, rows + i * p.rows.bytes.layout.step * p.tile.bytes, terms,
+            multiply_panel(p, piece, &vertical, <int>down, j, rows + i * p.rows.bytes.layout.step * p.tile.bytes, terms,
                            piece.y + i * p.output.sw, p.output.sh)
         j += p.tile.nr
 
 
-cdef inline void multiply_panel(const Product *p, const pl_a_layout *shape, int count, ptrdiff_t j,
+cdef inline void multiply_panel(const Product *p, const Piece *piece, const pl_a_layout *shape, int count, ptrdiff_t j,
                                 const uint8_t *rows, const RowTerms *terms, char *y,
                                 ptrdiff_t step) noexcept nogil:
-    """Multiply `count` rows by the panel at column j; y: the results of the first row, rows `step` bytes apart."""
+    """Multiply `count` rows by the panel at column j of the group; y: the results of the first row, rows `step` bytes
+    apart."""
     cdef int n = <int>min(<ptrdiff_t>p.tile.nr, p.columns - j)
+    cdef const uint8_t *panel = p.panels + (piece.matrix * p.padded_columns + j) * p.padded_depth
+    cdef ptrdiff_t column = piece.group * p.columns + j
     if count == 0:
         return
     if p.finish == REQUANTIZE:
-        p.slots.gemm_q8(count, n, shape, rows, p.panels + j * p.padded_depth, NULL, &p.requantize, j,
-                        <uint8_t *>y + j, step)
+        p.slots.gemm_q8(count, n, shape, rows, panel, NULL, &p.requantize, piece.group * p.padded_columns + j,
+                        <uint8_t *>y + column, step)
     else:
-        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, p.panels + j * p.padded_depth, terms.addend, terms.scale,
-                            &p.hybrid, j, <float *>y + j, step // sizeof(float))
+        p.slots.gemm_hybrid(p.slots, count, n, shape, rows, panel, terms.addend, terms.scale, &p.hybrid, column,
+                            <float *>y + column, step // sizeof(float))
 
 
 cdef void multiply_and_finish(const Product *p, const Piece *piece, const uint8_t *rows, const ColumnBlock *block,

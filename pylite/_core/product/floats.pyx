@@ -58,7 +58,7 @@ cdef void plan_rows(Product *p):
     elif converts and w.direct:     # weights are read once for as many rows as the first-level cache holds
         p.piece_rows *= max(1, min(<ptrdiff_t>HALF_TILES, HALF_ROWS // (p.tile.mr * max(p.depth, 1))))
     elif ((p.depth <= p.rows.floats.section or not w.direct)
-            and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, p.groups, not p.half)):
+            and plan_lines(&p.rows.lines, w, &p.output, &p.tile, p.x_item, not p.half)):
         take_lines(p)
     elif not (w.direct or p.half) and p.columns <= p.tile.nv:   # tiles of one vector may have more rows
         p.piece_rows = <int>min(<ptrdiff_t>(2 * p.tile.mr), section_rows(p))
@@ -118,15 +118,15 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
-cdef const char *pack_lines(const Product *p, ptrdiff_t position, ptrdiff_t pixels, ptrdiff_t output_lines,
-                            char *a_panel, LineBuffer *buffer) noexcept nogil:
-    """Pack the image lines under the windows of `pixels` output pixels from `position` on; returns the first one.
+cdef const char *pack_lines(const Product *p, const Piece *piece, ptrdiff_t output_lines, char *a_panel,
+                            LineBuffer *buffer) noexcept nogil:
+    """Pack the image lines under the windows of a piece; returns the first one.
 
-    output_lines: how many the piece still has, this one included.
+    output_lines: how many the caller will request, this one included.
     """
     cdef ptrdiff_t c = elements(p.window.length, p.x_item), size = c * p.tile.bytes, i
     cdef ptrdiff_t step = fast_div(p.window.dilation_h, p.rows.lines.filter_step)
-    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, position, pixels, output_lines, buffer)
+    cdef ptrdiff_t first = extend_line_buffer(&p.rows.lines, &p.window, piece, output_lines, buffer)
     cdef ptrdiff_t y = buffer.unpacked, iz = buffer.iz, iy = buffer.iy
     cdef Span span = buffer.span
     cdef char *to
@@ -240,15 +240,14 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef ptrdiff_t i = begin, k, section, packed = -1
     cdef Piece piece
     cdef LineBuffer buffer
-    buffer.output_line = buffer.lines = 0
+    buffer.output_line = buffer.lines = buffer.group = 0
     buffer.ready = 1
     while i < end:
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
         if p.rows.source == LINES:
             if fast_div(i, p.division.splits) != packed:
                 packed = fast_div(i, p.division.splits)
-                rows = pack_lines(p, piece.position, piece.rows, fast_div(end - i - 1, p.division.splits) + 1, a_panel,
-                                  &buffer)
+                rows = pack_lines(p, &piece, fast_div(end - i - 1, p.division.splits) + 1, a_panel, &buffer)
             while True:
                 multiply(p, &piece, &p.rows.lines.layout, rows, 0, p.depth)
                 i += 1

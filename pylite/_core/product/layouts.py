@@ -38,11 +38,26 @@ class FilterLayout:
 
 
 class Depthwise(FilterLayout):
-    """Depthwise weights (1, fh, fw, columns), for a convolution with as many groups as input channels."""
+    """Depthwise weights (1, fh, fw, columns), for a convolution with as many groups as input channels; and the reverse."""
     __slots__ = ()
 
     def arrange(self, w):
         return w.transpose(3, 1, 2, 0)
+
+
+class MergedGroups(FilterLayout):
+    """Filters that also have weights of 0 for the channels of neighbouring groups, so that there are fewer groups.
+
+    groups: of the weights; merged: how many become one; zero: the stored value of weight 0.
+    """
+    __slots__ = ("groups", "merged", "zero")
+
+    def arrange(self, w):
+        columns, fh, fw, c = w.shape
+        wide = np.full((self.groups, columns // self.groups, fh, fw, self.merged, c), self.zero, w.dtype)
+        for group, filters in enumerate(np.split(w, self.groups)):
+            wide[group, :, :, :, group % self.merged] = filters
+        return wide.reshape(columns, fh, fw, self.merged * c)
 
 
 class Matrices(FilterLayout):

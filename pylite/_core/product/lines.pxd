@@ -1,8 +1,8 @@
 # Convolutions that read their rows from image lines instead of gathering taps (im2col).
 #
-# With one group, the row of an output pixel consists of one run from each image line under the filter (pl_a_layout),
-# and the rows of neighbouring pixels overlap.  Each line is therefore packed once, with its padding, into a line buffer
-# on the stack, or read in place.
+# The row of an output pixel consists of one run of a group's channels from each image line under the filter
+# (pl_a_layout), and the rows of neighbouring pixels overlap.  Each line is therefore packed once, with its padding, into
+# a line buffer on the stack, or read in place if there is one group.
 from pylite._core.product.division cimport MAX_MR, Division, Output, Piece, fast_div, round_up
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
@@ -27,12 +27,12 @@ cdef enum:
     MIN_AHEAD = 4           # least number of output lines for which packing input lines ahead is faster
 
 
-cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t groups, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
+cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t fh, ptrdiff_t line) noexcept nogil:
     """Are the weights packed with each of the filter's fh lines (`line` weights) padded to a multiple of ka?
 
     Then rows can be read from image lines.  If padding would double the number of products, gathering is faster.
     """
-    return (groups == 1 and fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= SECTION_BYTES
+    return (fh > 1 and line % t.ka != 0 and fh * (line + t.ka) <= SECTION_BYTES
             and (t.ka < 8 or fh * round_up(line, t.ka) < 2 * round_up(fh * line, t.ka)))
 
 
@@ -106,7 +106,7 @@ cdef inline ptrdiff_t line_pixels(const Window *w, const pl_tile *t, ptrdiff_t s
     return min(round_up((span + pieces - 1) // pieces, t.mr), span)
 
 
-cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_tile *t, ptrdiff_t item, ptrdiff_t groups,
+cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_tile *t, ptrdiff_t item,
                             bint adds=False):
     """If reading rows from lines is possible and faster, set `plan` and make each run of o one line; else return False.
 
@@ -114,9 +114,9 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
     """
     cdef ptrdiff_t c = w.length // item, line = w.fw * c, pixels, line_size, overrun = 0
     cdef ptrdiff_t lines = w.fd * w.fh, width = reach(w.fw, w.dilation_w), span = o.span if w.direct else w.ow
-    cdef bint packed = padded_lines(t, groups, w.fh, line) and w.dilation_w == 1
+    cdef bint packed = padded_lines(t, w.fh, line) and w.dilation_w == 1
     cdef bint dilated = width != w.fw       # then each tap of a line is a separate run
-    if groups > 1 or line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or w.fd > 1)):
+    if line * lines == 0 or (dilated and ((lines > 1 and not adds) or c % t.ka or w.fd > 1)):
         return False
     if not w.direct and not packed and gathering_is_faster(w, c, lines, t.ka):
         return False
@@ -144,28 +144,30 @@ cdef inline bint plan_lines(Lines *plan, const Window *w, Output *o, const pl_ti
 
 
 cdef struct LineBuffer:
+    ptrdiff_t group         # whose channels the buffer holds
     ptrdiff_t output_line   # the output line, counted over all images, whose window begins at the buffer's first line
     ptrdiff_t lines         # number of lines in the buffer
     ptrdiff_t unpacked      # index in the buffer of the first line that is not packed yet
     ptrdiff_t image, iz, iy     # the input line that belongs there: its image, plane and line
-    Span span               # the pixels of each line
+    Span span               # the pixels of each line, from the group's first channel on
     ptrdiff_t ready         # output lines, from the last requested one on, whose input lines are all packed
 
 
-cdef inline ptrdiff_t extend_line_buffer(const Lines *plan, const Window *w, ptrdiff_t position, ptrdiff_t pixels,
+cdef inline ptrdiff_t extend_line_buffer(const Lines *plan, const Window *w, const Piece *piece,
                                          ptrdiff_t output_lines, LineBuffer *buffer) noexcept nogil:
-    """Make room in the buffer for the input lines under `pixels` output pixels from `position` on.
+    """Make room in the buffer for the input lines under the output pixels of a piece.
 
     Returns the index in the buffer of the first of these lines.  The caller must then pack lines buffer.unpacked to
     buffer.lines - 1.  output_lines: how many output lines the caller will request, this one included; for some of them
     lines are packed ahead.
     """
-    cdef ptrdiff_t line = fast_div(position, w.ow), first = (line - buffer.output_line) * w.stride_h, ahead
+    cdef ptrdiff_t line = fast_div(piece.position, w.ow), first = (line - buffer.output_line) * w.stride_h, ahead
+    cdef ptrdiff_t pixels = piece.rows
     cdef Pixel o
-    if (w.fh == 1 or w.fd > 1 or buffer.lines == 0 or line < buffer.output_line
+    if (w.fh == 1 or w.fd > 1 or buffer.lines == 0 or line < buffer.output_line or piece.group != buffer.group
             or fast_div(line, w.oh) != fast_div(buffer.output_line, w.oh) or plan.filter_step != w.dilation_h
             or pixels != w.ow or first + plan.window_lines > plan.capacity):
-        buffer.output_line, buffer.lines, first = line, 0, 0    # no packed line can be used again
+        buffer.group, buffer.output_line, buffer.lines, first = piece.group, line, 0, 0     # no line is used again
     buffer.unpacked = max(first, buffer.lines)
     if first + plan.window_lines > buffer.lines:
         ahead = 1
@@ -178,7 +180,9 @@ cdef inline ptrdiff_t extend_line_buffer(const Lines *plan, const Window *w, ptr
     else:
         buffer.ready = 1
     o = pixel_of(w, buffer.output_line * w.ow)
-    buffer.image, buffer.span = o.n, input_span(w, o.n, position - line * w.ow, pixels)
+    buffer.image, buffer.span = o.n, input_span(w, o.n, piece.position - line * w.ow, pixels)
+    if buffer.span.x != NULL:
+        buffer.span.x += piece.group * w.length
     buffer.iz = o.z * w.stride_d - w.pad_d
     buffer.iy = o.y * w.stride_h - w.pad_h + buffer.unpacked * fast_div(w.dilation_h, plan.filter_step)
     return first
