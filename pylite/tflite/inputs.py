@@ -189,12 +189,15 @@ def _checked(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", shape: "S
 
 
 def _check_strict(tensor: "Tensor", current: "Shape", shape: "Shape") -> None:
-    if len(shape) != len(current):
-        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(current)} dimensions and cannot take the "
+    declared = tensor.shape_signature
+    if shape == current:        # also after a resize without `strict`, which may have changed any dimension
+        return
+    if len(shape) != len(declared):
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(declared)} dimensions and cannot take the "
                           f"shape {list(shape)}")
-    for axis, (old, new, declared) in enumerate(zip(current, shape, tensor.shape_signature, strict=True)):
-        if old != new and declared != -1:
+    for axis, (fixed, new) in enumerate(zip(declared, shape, strict=True)):
+        if fixed not in {-1, new}:
             raise ResizeError(
-                f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {old} to {new}. "
+                f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {fixed} to {new}. "
                 "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1: tensor "
-                f"{tensor.name!r} declares {list(tensor.shape_signature)}. Pass strict=False to try it")
+                f"{tensor.name!r} declares {list(declared)}. Pass strict=False to try it")
