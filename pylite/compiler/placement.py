@@ -3,6 +3,7 @@ import math
 import operator
 
 from pylite import errors
+from pylite._core.graph.dimensions import estimate
 from pylite._core.run import arena
 from pylite._core.run.kernel import of_types
 from pylite.ir.graph import NUMPY_DTYPES
@@ -10,6 +11,7 @@ from pylite.ir.lowered import COPY
 from pylite.ir.values import BAND, Banded, Scratch, Value, View
 
 _MOST = 1 << 47     # bytes that a process can address
+_LOGITS = 1 << 16   # bytes; programs read what an output was computed from if it is no larger, such as logits
 _index = operator.attrgetter("index")
 _IN_MEMORY = frozenset((Value, View, Banded, Scratch))
 
@@ -191,7 +193,7 @@ def place(lifetimes, guard=False):
 
 
 def _share_in_place(lowered, first, last):
-    """Place an output in the memory of an input whose last use is the same call.
+    """Place an output in the memory of an input whose last use is the same call, but not a small output of the graph.
 
     Returns (the values that are overwritten by this, {root: the last step that overwrites its contents}).
     """
@@ -204,6 +206,7 @@ def _share_in_place(lowered, first, last):
         y, x = call.inplace
         old, new = x.root, y.root
         if (new is y and old not in outputs and _fits_in_place(old, new)
+                and (new not in outputs or estimate(new.nbytes) > _LOGITS)
                 and last.get(old) == step and first.get(new) == step):
             last[old] = last.pop(new)
             del first[new]

@@ -66,6 +66,40 @@ def test_nodes_run_although_another_file_has_lost_pages(tmp_path):
     assert interpreter.get_tensor(index(interpreter, "y")).tolist() == [-1] * 4
 
 
+@pytest.mark.filterwarnings("ignore:experimental_preserve")
+def test_what_a_small_output_was_computed_from_can_be_read():
+    """Logits before the last SOFTMAX, and embeddings, as in tf.lite: many programs read the output's index - 1."""
+    plain, preserved = (pylite.Interpreter(models.path("digits"), experimental_preserve_all_tensors=p)
+                        for p in (False, True))
+    for interpreter in (plain, preserved):
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.arange(64, dtype=np.int8).reshape(1, 8, 8, 1))
+        interpreter.invoke()
+    last = plain._get_ops_details()[-1]
+    assert last["op_name"] == "SOFTMAX"
+    logits = plain.get_tensor(last["inputs"][0])
+    np.testing.assert_array_equal(logits, preserved.get_tensor(last["inputs"][0]))
+    assert (logits != plain.get_tensor(last["outputs"][0])).any()
+
+
+@pytest.mark.parametrize(("size", "apart"), [(1 << 14, True), ((1 << 14) + 1, False)])
+def test_a_large_output_takes_over_the_memory_of_an_operand(size, apart):
+    m = ModelBuilder()
+    x, a, y = (m.tensor(name, (1, size)) for name in "xay")
+    m.operator("SOFTMAX", [x], [a], beta=1.0)
+    m.operator("SOFTMAX", [a], [y], beta=1.0)
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    if apart:
+        np.testing.assert_allclose(interpreter.get_tensor(a), 1 / size)
+    else:
+        with pytest.raises(ValueError, match="'a'.*whose memory later nodes reuse"):
+            interpreter.get_tensor(a)
+
+
 def test_results_of_nodes_cannot_be_set():
     interpreter = ready()
     with pytest.raises(TensorError, match=r"result of node 1 MUL.*preserve_all_tensors.*invoke_nodes\(2\)"):
