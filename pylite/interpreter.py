@@ -562,7 +562,7 @@ class InterpreterWithCustomOps(Interpreter):
 
     def __init__(self, custom_op_registerers: "Sequence[Callable[[Any], None] | str] | None" = None,
                  **kwargs: "Any") -> None:
-        registerers = list(custom_op_registerers or ())
+        registerers = arguments.registerers(custom_op_registerers)
         if registerers:
             from pylite.tflite.registerers import filled_by  # on demand: few programs have them
             kwargs["op_resolver"] = filled_by(registerers, kwargs.get("op_resolver"))

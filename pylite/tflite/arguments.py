@@ -243,3 +243,14 @@ def delegates(value: "Any") -> "list[Any]":
         raise TypeError("experimental_delegates must be a list of delegates from load_delegate(), not "
                         f"{type(value).__name__}")
     return list(value)
+
+
+def registerers(value: "Any") -> "list[Any]":
+    """`custom_op_registerers` as a list."""
+    if not value:
+        return []
+    if callable(value) or isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, Iterable):
+        shown = errors.shortened(repr(value))
+        raise ValueError("custom_op_registerers must be a list of functions or of their names: pass "
+                         f"[{shown}] if it is one, and the path of a model as model_path=")
+    return list(value)

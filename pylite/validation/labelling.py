@@ -30,7 +30,8 @@ EXTENT = 1000           # a mask's classes are below, if the output does not tel
 class Labelling:
     """The labels and outputs of samples, as a Task counts them: the base class.
 
-    objects: does the task take Objects for labels?  names: {class: name}; facts: more for the Task; notes: for the report
+    objects: does the task take Objects for labels?  names: {class: name}; facts: more for the Task; notes: for the
+    report
     """
     objects = False
 

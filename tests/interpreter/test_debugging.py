@@ -96,7 +96,7 @@ def test_a_large_output_takes_over_the_memory_of_an_operand(size, apart):
     if apart:
         np.testing.assert_allclose(interpreter.get_tensor(a), 1 / size)
     else:
-        with pytest.raises(ValueError, match="'a'.*whose memory later nodes reuse"):
+        with pytest.raises(ValueError, match=r"'a'.*whose memory later nodes reuse"):
             interpreter.get_tensor(a)
 
 

@@ -123,8 +123,9 @@ def test_versions_are_those_of_the_interface():
     """Programs compare them; pylite's own would look like one of the earliest releases."""
     found = run("-c", "import pylite; pylite.install_as('tensorflow', 'ai_edge_litert', 'tflite_runtime')\n"
                 "import tensorflow, ai_edge_litert, tflite_runtime\n"
-                "print(tensorflow.__version__, ai_edge_litert.__version__, tflite_runtime.__version__)")
-    assert found == "2.21.0 2.3.0 2.21.0"
+                "print(tensorflow.__version__, ai_edge_litert.__version__, tflite_runtime.__version__)\n"
+                "print(tensorflow.__git_version__, tflite_runtime.__git_version__)")
+    assert found.split() == ["2.21.0", "2.3.0", "2.21.0", "v2.21.0", "v2.21.0"]
     found = run("-c", "import ctypes; from pylite import clib; library = ctypes.CDLL(clib.library_path())\n"
                 "library.TfLiteVersion.restype = ctypes.c_char_p; print(library.TfLiteVersion().decode())")
     assert found == "2.21.0"

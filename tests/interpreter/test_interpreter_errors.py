@@ -264,6 +264,13 @@ def test_custom_op_registerers_that_are_no_functions(registerer):
     assert pylite.InterpreterWithCustomOps(model_content=small_models.reshape()).num_subgraphs() == 1
 
 
+@pytest.mark.parametrize("value", ["RegisterOps", "model.tflite", print, 3, pathlib.Path("model.tflite")])
+def test_custom_op_registerers_that_are_no_list(value):
+    """It is the first argument, where Interpreter takes the path of a model; a name is not a list of letters."""
+    with pytest.raises(ValueError, match=r"must be a list of functions or of their names: pass \[.*model_path="):
+        pylite.InterpreterWithCustomOps(value)
+
+
 def test_a_repeated_error_has_the_same_message(tmp_path):
     interpreter = Bench(pylite.interpreter, tmp_path).open()
     texts = []

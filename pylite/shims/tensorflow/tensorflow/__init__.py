@@ -2,6 +2,7 @@
 import sys
 
 __version__ = "2.21.0"      # whose interface it has; programs compare it
+__git_version__ = "v2.21.0"
 
 
 def __getattr__(name):
