@@ -19,7 +19,8 @@ _KNOWN_FILES = ((b"version https://git-lfs", "a Git LFS pointer; fetch the file 
                                   "tf.lite.TFLiteConverter.from_saved_model()"),
                 *((bytes((8, version, 0x12)), "an ONNX model; convert it to a .tflite file, for example with onnx2tf")
                   for version in range(3, 16)),     # its IR version, then its producer's name
-                (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"))
+                (b"\x1f\x8b", "compressed with gzip"), (b"<", "a web page or XML"), (b"\x93NUMPY", "an array of numpy"),
+                (bytes(16), "full of zeros, as after a copy or download that failed; fetch it again"))
 _FROZEN_OPS = b"Placeholder", b"Const", b"VarHandleOp"      # a frozen graph of TensorFlow begins with one of these
 
 
@@ -77,6 +78,11 @@ def _identify(contents):
         if contents[:1] == b"\n" and any(op in bytes(contents[:512]) for op in _FROZEN_OPS):
             raise errors.ModelError(f"{INVALID}: it is a frozen graph of TensorFlow; convert it with "
                                     "tf.compat.v1.lite.TFLiteConverter.from_frozen_graph()")
+        start = bytes(contents[:40])
+        text = start.decode(errors="ignore")
+        if len(text.encode()) > len(start) - 4 and "".join(text.split()).isprintable():     # the last may be cut off
+            raise errors.ModelError(f"{INVALID}: it is text, which begins {text!r}. Is it the file of labels, the "
+                                    "source code of an array, or the error of a download?")
         raise errors.ModelError(f"{INVALID}: the identifier at byte 4 is {identifier!r} instead of {IDENTIFIER!r}")
 
 

@@ -160,7 +160,13 @@ def test_a_table_that_contains_itself():
 
 @pytest.mark.parametrize(("data", "text"), [
     (b"", "0 bytes, too few for a model"),
-    (b"\0" * 100, "the identifier at byte 4 is"),
+    (b"\0\1" * 50, "the identifier at byte 4 is"),
+    (b"\xff\xfe" * 50, "the identifier at byte 4 is"),
+    (b"\0" * 100, "full of zeros.*fetch it again"),
+    (b"\x93NUMPY\1\0", "an array of numpy"),
+    (b"cat\ndog\n", r"it is text, which begins 'cat\\ndog\\n'\. Is it the file of labels"),
+    (("x" * 39 + "\u00e9").encode(), "it is text"),
+    (b'{"message": "Not Found"}', "the error of a download"),
     (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
     (b"PK\3\4" + b"\0" * 20, "zip archive"),
     (b"<!DOCTYPE html>", "web page"),
