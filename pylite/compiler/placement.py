@@ -215,8 +215,7 @@ def _share_in_place(lowered, first, last):
             moved = members.get(new) or [new]
             for value in moved:
                 value.root = old
-            if old.tensor is not None:      # a Temporary belongs to no tensor
-                clobbered.update(members.get(old) or [old])
+            clobbered.update([value for value in members.get(old) or [old] if value.tensor is not None])
             members[old] = moved
             rewritten[old] = step
     return clobbered, rewritten

@@ -100,6 +100,24 @@ def test_a_large_output_takes_over_the_memory_of_an_operand(size, apart):
             interpreter.get_tensor(a)
 
 
+def test_a_tensor_between_two_temporaries_is_not_read_after_it_is_overwritten():
+    """ADD of integers to floats computes with temporaries: `a` takes over the first one's memory, and loses it."""
+    m = ModelBuilder()
+    x, y = (m.tensor(name, (1, 8), "int8", scale=0.5, zero_point=0) for name in "xy")
+    a = m.tensor("a", (1, 8))
+    m.operator("ADD", [x, x], [a])
+    m.operator("ADD", [a, x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    interpreter = pylite.Interpreter(model_content=m.build())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.ones((1, 8), np.int8))
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [[3] * 8]
+    with pytest.raises(ValueError, match=r"'a'.*whose memory later nodes reuse"):
+        interpreter.get_tensor(a)
+
+
 def test_results_of_nodes_cannot_be_set():
     interpreter = ready()
     with pytest.raises(TensorError, match=r"result of node 1 MUL.*preserve_all_tensors.*invoke_nodes\(2\)"):
