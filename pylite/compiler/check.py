@@ -5,7 +5,8 @@ from pylite.schema.tables import enum_numbers
 
 UNRESOLVED_CUSTOM = "Encountered unresolved custom op:"
 UNRESOLVED = "Didn't find op for builtin opcode"
-REMEDY = "Register it with pylite.custom_op({name!r}), or convert the model without it"
+REMEDY = ("Register it with pylite.custom_op({name!r}), load it with pylite.load_custom_ops() if it is in C, or "
+          "convert the model without it")
 REMEDIES = {        # for custom ops that only a device's delegate runs
     "edgetpu-custom-op": "The model was compiled for a Coral Edge TPU: pass "
                          "experimental_delegates=[load_delegate('libedgetpu.so.1')], or use the file without _edgetpu "
@@ -123,8 +124,8 @@ def _unsupported_types(op, operator, inputs, outputs):
 def _unsupported_version(op, operator):
     low, high = op.versions
     if op.attach:
-        return (f"{UNRESOLVED_CUSTOM} {operator.name} in version {operator.version}. It is registered in "
-                f"versions {low} to {high}")
+        registered = f"version {low}" if low == high else f"versions {low} to {high}"
+        return f"{UNRESOLVED_CUSTOM} {operator.name} in version {operator.version}. It is registered in {registered}"
     return (f"{UNRESOLVED} '{operator.name}' version '{operator.version}' "
             f"(versions {low} to {high} are known; the nearest is {high})")
 

@@ -269,3 +269,36 @@ def test_two_interpreters_at_once(test_op):
     np.testing.assert_array_equal(run(first, [[1, 2, 3, 4]]), [[4, 6, 8, 10]])
     np.testing.assert_array_equal(run(second, [[1, 2, 3, 4]]), [[4, 6, 8, 10]])
     np.testing.assert_array_equal(run(first, [[1, 2, 3, 4]]), [[6, 8, 10, 12]])
+
+
+@pytest.mark.parametrize(("kind", "text"), [
+    ("class", "is a library for 32-bit "),
+    ("machine", "is a library for 64-bit machines of number 22 in ELF, and this Python is for "),
+    ("object", "is not a shared library .*compile its source with cc -shared"),
+    ("folder", "is a folder; give the path of a library in it"),
+    ("static", "does not export Register_TEST; it exports no functions; declare them with TFL_CAPI_EXPORT")])
+def test_libraries_that_cannot_be_loaded(kind, text, library, tmp_path):
+    """glibc says of a library for another CPU that there is no such file, and users of boards often have one."""
+    path = tmp_path / "other.so"
+    data = bytearray(Path(library).read_bytes())
+    if kind == "class":
+        data[4] = 1
+    elif kind == "machine":
+        data[4], data[18:20] = 2, (22).to_bytes(2, "little" if data[5] == 1 else "big")
+    path.write_bytes(data)
+    if kind == "folder":
+        path = tmp_path
+    elif kind in ("object", "static"):
+        (tmp_path / "empty.c").write_text("static int hidden(void) { return 1; }\nint value = sizeof(hidden());\n")
+        build(tmp_path / "empty.c", path, *["-c"] * (kind == "object"))
+    with pytest.raises((OSError, pylite.errors.PluginError), match=text):
+        pylite.load_custom_ops(path, ["Register_TEST"])
+    if kind != "static":
+        with pytest.raises(OSError, match=text):
+            pylite.load_delegate(path)
+
+
+def test_a_registerer_that_adds_nothing_is_of_another_kind(library, tmp_path):
+    library = shutil.copy(library, tmp_path / "another.so")     # not loaded before
+    with pytest.raises(pylite.errors.PluginError, match=r"Register_TEST of .* added no ops; .*another kind"):
+        pylite.load_custom_ops(library, ["Register_TEST"], "registerer")

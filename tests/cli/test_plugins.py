@@ -301,7 +301,8 @@ def test_an_unresolved_op_is_reported_with_the_option(tmp_path, capsys):
     assert cli.main(["run", str(tmp_path / "m.tflite"), "--zeros"]) == 1
     assert " ".join(capsys.readouterr().err.split()) == (
         "pylite run: Encountered unresolved custom op: Halved (node 0). Load it with --ops FILE.py or --ops "
-        "LIBRARY.so:FUNCTION; in Python, register it with pylite.custom_op('Halved'), or convert the model without it")
+        "LIBRARY.so:FUNCTION; in Python, register it with pylite.custom_op('Halved'), load it with "
+        "pylite.load_custom_ops() if it is in C, or convert the model without it")
     assert cli.main(["inspect", str(tmp_path / "m.tflite")]) == 0
     assert "missing: Encountered unresolved custom op: Halved (node 0). Load it with --ops" in capsys.readouterr().out
     (tmp_path / "noop.py").write_text("")

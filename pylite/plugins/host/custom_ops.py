@@ -146,6 +146,9 @@ def _from_registerers(path, functions):
     resolver = _resolver(add, library)
     for symbol in functions:
         libraries.call(_function(library, symbol, RESOLVER, path), ctypes.addressof(resolver))
+    if not ops:
+        raise PluginError(f"{', '.join(functions)} of {os.fspath(path)} added no ops; is the function of another kind "
+                          "than 'registerer'?")
     return list(ops.values())
 
 

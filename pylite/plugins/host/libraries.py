@@ -1,6 +1,7 @@
 """Loading shared libraries with plug-ins, and pylite's own libraries with the functions that they import."""
 import ctypes
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,7 +79,13 @@ def _open(path):
 
 def _explained(path, error):
     """The error of a library that cannot be loaded, with the remedy."""
-    text = str(error)
+    from pylite.plugins.host.symbols import machine  # for this message
+    text, theirs, ours = str(error), machine(path), machine(sys.executable or "")
+    if theirs and ours and theirs != ours:      # glibc says that there is no such file
+        return OSError(f"{path} is a library for {theirs}, and this Python is for {ours}: install or compile the "
+                       f"library for {ours}")
+    if os.path.isdir(path):
+        return OSError(f"{path} is a folder; give the path of a library in it")
     _, undefined, symbol = text.partition("undefined symbol: ")
     if undefined and (symbol.startswith("TfLite") or "tflite" in symbol):
         return OSError(f"{text}. pylite hosts plug-ins that keep to TensorFlow Lite's C interface for ops and "
@@ -86,7 +93,7 @@ def _explained(path, error):
     if undefined:
         return OSError(f"{text}; link {os.path.basename(path)} with the library that defines it, as in "
                        "cc -shared -fPIC ... -lNAME")
-    if "invalid ELF header" in text or "file too short" in text:
+    if "invalid ELF header" in text or "file too short" in text or "only ET_DYN" in text:       # an object file
         return OSError(f"{path} is not a shared library ({text.rpartition(': ')[2]}); compile its source with "
                        "cc -shared -fPIC")
     if "cannot open shared object file: No such file" in text:

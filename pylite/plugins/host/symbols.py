@@ -8,6 +8,7 @@ from pylite.errors import PluginError
 
 _REGISTERER = re.compile(r"_Z\w+PN6tflite17MutableOpResolverE")
 _LIKELY = re.compile("[Rr]egist(er|ration)|^Add[A-Z]")
+_MACHINES = {3: "x86", 62: "x86", 40: "Arm", 183: "Arm", 243: "RISC-V"}
 _DYNSYM, _GLOBAL, _FUNCTION = 11, (1, 2), 2      # of ELF
 
 
@@ -27,7 +28,9 @@ def hint(path):
     names = exported(path)
     likely = sorted(word for name in names if _LIKELY.search(word := _plain(name)) and not word.startswith("_Z"))
     return (f"it exports {', '.join(likely[:20])}{', ...' if len(likely) > 20 else ''}" if likely else
-            "it exports no function whose name says that it registers ops" if names else "its exports cannot be read")
+            "it exports no function whose name says that it registers ops" if names else
+            "it exports no functions; declare them with TFL_CAPI_EXPORT, and not static" if machine(path) else
+            "its exports cannot be read")
 
 
 def _is_library(path):
@@ -36,6 +39,19 @@ def _is_library(path):
             return file.read(4) == b"\x7fELF"
     except OSError:
         return True         # loading it says more
+
+
+def machine(path):
+    """The kind of CPU that an ELF file is for, such as "64-bit Arm"; None for any other file."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(20)
+    except OSError:
+        return None
+    if len(start) < 20 or start[:4] != b"\x7fELF":
+        return None
+    number = int.from_bytes(start[18:20], "little" if start[5] == 1 else "big")
+    return f"{32 if start[4] == 1 else 64}-bit {_MACHINES.get(number, f'machines of number {number} in ELF')}"
 
 
 def exported(path):
