@@ -1,7 +1,6 @@
 """CompiledModel: runs a model on TensorBuffers; the interface of ai_edge_litert.compiled_model."""
 from __future__ import annotations
 
-import operator
 import os
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from pylite.interpreter import Interpreter
 from pylite.options import Options
 from pylite.runtime.subgraph_run import SubgraphRun
 from pylite.tensor_buffer import TensorBuffer
+from pylite.tflite import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,11 +99,13 @@ class CompiledModel:
         options = _options(hardware_accel, options)
         accelerated = _check_accelerators(options.hardware_accelerators)
         cpu = options._cpu_options or CpuOptions()
-        threads, mode = operator.index(cpu.num_threads), -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
+        threads = arguments.whole("num_threads", cpu.num_threads)
+        mode = -1 if cpu.kernel_mode is None else int(cpu.kernel_mode)
         if mode > max(CpuKernelMode):
             known = ", ".join(f"{m.name} ({m.value})" for m in CpuKernelMode)
             raise errors.AcceleratorError(f"there is no CPU kernel mode {mode}; the modes are {known}")
-        precision: Precision | None = "prefer_float16" if operator.index(cpu.xnnpack_flags or 0) & FORCE_FP16 else None
+        half = arguments.whole("xnnpack_flags", cpu.xnnpack_flags or 0) & FORCE_FP16
+        precision: Precision | None = "prefer_float16" if half else None
         content = next(iter(source.values()))
         if not isinstance(content, os.PathLike) and not len(content):
             raise errors.CompiledModelError(f"Failed to load model: {next(iter(source))} is empty")
@@ -216,7 +218,7 @@ class CompiledModel:
         strict: only dimensions that the model leaves open may change; otherwise ResizeError, a RuntimeError.
         """
         signature = self._signature(signature_index)
-        shape = [operator.index(n) for n in dims]
+        shape = [arguments.whole("a dimension", n) for n in dims]
         _check_index(signature, "input", input_index, len(signature.inputs))
         from pylite.tflite.inputs import checked_shape
         with self._interpreter._lock:
@@ -288,7 +290,7 @@ class CompiledModel:
 
     def _signature(self, index: int) -> _Signature:
         self._check_open()
-        if not 0 <= operator.index(index) < len(self._signatures):
+        if not 0 <= arguments.whole("signature_index", index) < len(self._signatures):
             raise errors.SignatureError(f"Signature index {index} is out of range of signature keys: the model has "
                                         f"{_list(self._keys)}")
         return self._signatures[index]
@@ -360,7 +362,7 @@ def _position(signature: _Signature, side: str, names: list[str], name: str) -> 
 
 
 def _check_index(signature: _Signature, side: str, index: int, count: int) -> None:
-    if not 0 <= operator.index(index) < count:
+    if not 0 <= arguments.whole(f"{side}_index", index) < count:
         raise errors.SignatureError(f"{side.capitalize()} index out of range: {index}. Signature {signature.key!r} has "
                                     f"{errors.counted(count, side)}")
 

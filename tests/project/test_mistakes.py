@@ -12,7 +12,7 @@ import pytest
 
 import pylite
 from pylite import cli, flex, tasks, validation
-from pylite.compiled_model import CompiledModel
+from pylite.compiled_model import CompiledModel, CpuOptions, Options
 from pylite.interpreter import Interpreter
 from pylite.media import audio, images, labels, models
 from pylite.schema.builder import ModelBuilder
@@ -328,6 +328,14 @@ CALLS = [
     (lambda: CompiledModel.from_file(DIGITS).run_by_name("serving_default", [], []), TypeError,
      "takes dictionaries {name: buffer}", "run_by_index() takes lists"),
     (lambda: CompiledModel.from_file(DIGITS).resize_input_tensor(1, [1, 8, 8, 1]), RuntimeError, "has 1 input"),
+    (lambda: CompiledModel.from_file(DIGITS).resize_input_tensor(0, [None, 8, 8, 1]), TypeError,
+     "a dimension must be a whole number, not None"),
+    (lambda: CompiledModel.from_file(DIGITS).create_input_buffers("0"), TypeError,
+     "signature_index must be a whole number, not '0'"),
+    (lambda: CompiledModel.from_file(DIGITS).get_output_buffer_requirements(None), TypeError,
+     "output_index must be a whole number, not None"),
+    (lambda: CompiledModel.from_file(DIGITS, options=Options(cpu_options=CpuOptions(num_threads="2"))), TypeError,
+     "num_threads must be a whole number, not '2'"),
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
     (lambda: pylite.Model([3]), TypeError, "a model is the path of a file or its bytes, not list"),
