@@ -161,7 +161,7 @@ def _rows(path: str, rows: list[tuple[int, dict[str, Any]]], tensors: Sequence[T
         return f"{path}, line {rows[i][0]}"
 
     def label(i: int) -> Any:
-        entry = rows[i][1].get(named)
+        entry: Any = rows[i][1].get(named)
         if isinstance(entry, str):
             file = os.path.join(folder, entry)
             return File(file) if entry.lower().endswith(images.SUFFIXES) else entry.strip()
