@@ -205,9 +205,7 @@ def _share_in_place(lowered, first, last):
             continue
         y, x = call.inplace
         old, new = x.root, y.root
-        if (new is y and old not in outputs and _fits_in_place(old, new)
-                and (new not in outputs or estimate(new.nbytes) > _LOGITS)
-                and last.get(old) == step and first.get(new) == step):
+        if new is y and last.get(old) == step and first.get(new) == step and _fits_in_place(old, new, outputs):
             last[old] = last.pop(new)
             del first[new]
             if new in outputs:
@@ -231,6 +229,10 @@ def _members(values):
     return members
 
 
-def _fits_in_place(old, new):
-    """Can `new` take over the memory of `old`?  Only if `old` is another temporary of the same size."""
+def _fits_in_place(old, new, outputs):
+    """Can `new` take over the memory of `old`?  Only if `old` is another temporary of the same size, which the caller
+    does not read.  It may read what a small output was computed from, too.
+    """
+    if old in outputs or (new in outputs and estimate(new.nbytes) <= _LOGITS):
+        return False
     return old is not new and old.data is None and old.kind == "temporary" and old.nbytes == new.nbytes
