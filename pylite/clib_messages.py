@@ -8,7 +8,8 @@ IN_C = {
     r"\bresize_tensor_input\(\)": "TfLiteInterpreterResizeInputTensor()",
     r"\bset_tensor\(\)": "TfLiteTensorCopyFromBuffer()",
     r"\bget_tensor\(\)": "TfLiteTensorCopyToBuffer()",
-    r"\bpylite\.custom_op\([^()]*\)": "TfLiteInterpreterOptionsAddCustomOp()",
+    r"\bpylite\.custom_op\([^()]*\)(, load it with pylite\.load_custom_ops\(\) if it is in C)?":
+        "TfLiteInterpreterOptionsAddCustomOp()",
     r"\bexperimental_delegates=\[load_delegate\(([^()]*)\)\]":
         r"TfLiteInterpreterOptionsAddDelegate() the delegate of \1",
 }

@@ -275,7 +275,8 @@ def test_exceptions_as_text(problem, text):
 @pytest.mark.parametrize(("raises", "words"), [
     (lambda interpreter: interpreter.invoke(), b"Run TfLiteInterpreterAllocateTensors() first, also after every "
                                                b"TfLiteInterpreterResizeInputTensor() that changes a shape"),
-    (lambda interpreter: interpreter.allocate_tensors(), b"with TfLiteInterpreterOptionsAddCustomOp(), or convert")])
+    (lambda interpreter: interpreter.allocate_tensors(),
+     b"Register it with TfLiteInterpreterOptionsAddCustomOp(), or convert")])
 def test_remedies_name_functions_of_c(raises, words):
     interpreter = pylite.Interpreter(model_content=one("Unknown", custom_options=b"").build())
     with pytest.raises(errors.PyliteError) as info:
