@@ -1,7 +1,7 @@
 """A subgraph lowered once for all input shapes that satisfy the same guards: see _core/graph/dimensions.pyx."""
 from functools import cached_property
 
-from pylite._core.graph.dimensions import Recording, UnrecordableError
+from pylite._core.graph.dimensions import Computed, Recording, UnrecordableError
 from pylite._core.graph.tapes import ShapeTape
 from pylite._core.run.copies import Copies
 from pylite._core.run.rebinding import Rebinder
@@ -9,14 +9,15 @@ from pylite.compiler import lowering, memory_planner
 from pylite.compiler.placement import Placement
 from pylite.compiler.settling import settle
 from pylite.ir.lowered import Lowered
-from pylite.ir.values import FoldablePad, Node
+from pylite.ir.values import FoldablePad, Node, roots
 
 
 class RecordedProgram:
     """A subgraph lowered for input shapes with Dims.
 
     lowered, lifetimes: with Dims; tape: evaluates the recording; rebinder: the Rebinder that binds the calls;
-    variables: the variables' Values.
+    variables: the variables' Values; unread: outputs that are computed from shapes and that no call reads, so that
+    binding does not compute them.
     """
 
     def __init__(self, lowered, lifetimes, recording, shapes, varying, io_views):
@@ -27,6 +28,9 @@ class RecordedProgram:
         self.tape = ShapeTape(recording, list(shapes), varying)      # closes the recording
         self.tape.evaluate([recording.values[i] for i in range(len(varying))])
         self.variables = [value for value in lowered.values if value.kind == "variable"]
+        read = {root for call in lowered.calls for root in roots(call)}
+        outputs = [lowered.values[i] for i in lowered.subgraph.outputs]
+        self.unread = [value for value in outputs if type(value.data) is Computed and value not in read]
         self.rebinder = Rebinder(self.tape, lowered.calls, io_views, self.instance(self.tape.numbers_now()),
                                  Blocks(lifetimes))
 

@@ -97,7 +97,9 @@ def _bind(executor: "Executor", program: "Any", history: ShapeHistory) -> "Any":
     total = reshaper.place()
     memory.check_machine(total, total)
     bound = reshaper.bind(executor, memory.arena(total, 0, cache.drop_arena))
-    if not executor.known_inputs:
+    for value in program.unread:        # a node that refuses these shapes must do so here, not when a caller reads it
+        bound.instance.copy(value)
+    if not executor.known_inputs and not program.unread:
         cache.reshaper = reshaper
     return bound
 

@@ -306,3 +306,32 @@ def test_with_a_plan_cache_called_subgraphs_are_recorded_as_well(tmp_path):
         simd.use(before)
     plans, summaries = 2 * len(levels), len(levels) - 1     # the second level has not run the file's own shape
     assert len(list(folder.glob("*.plan"))) == plans + summaries
+
+
+def padded_fill(pad):
+    """The mirrored FILL of an input's shape: an output that depends on the shape alone, so that no kernel computes it."""
+    m = ModelBuilder()
+    x, shape = m.tensor("x", (None,)), m.tensor("shape", (1,), "int32")
+    filled, y = m.tensor("filled", (None,)), m.tensor("y", (None,))
+    m.operator("SHAPE", [x], [shape], out_type="int32")
+    m.operator("FILL", [shape, m.constant("value", np.float32(2))], [filled])
+    m.operator("MIRROR_PAD", [filled, m.constant("pad", np.int32([[pad, pad]]))], [y], mode="REFLECT")
+    m.inputs([x])
+    m.outputs([y])
+    return m.build()
+
+
+@pytest.mark.parametrize(("pad", "sizes"), [(2, (5, 4, 2, 2, 6, 1, 5)), (0, (3, 2, 5, 0, 0, 4))])
+def test_shapes_that_a_folded_operator_refuses_are_refused_when_allocating(pad, sizes):
+    """A result that depends on shapes alone was computed when it was read, which then raised the operator's error."""
+    interpreter = pylite.Interpreter(model_content=padded_fill(pad))
+    for n in sizes:
+        interpreter.resize_tensor_input(0, (n,))
+        if 0 < n <= pad:
+            with pytest.raises(pylite.errors.OpError, match="too small to be mirrored"):
+                interpreter.allocate_tensors()
+            continue
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        for _ in range(2):
+            np.testing.assert_array_equal(interpreter.get_tensor(3), np.full(n + 2 * pad, 2, np.float32))

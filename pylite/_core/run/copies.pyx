@@ -57,11 +57,11 @@ cdef class Copies:
 
     cdef ValueBase value(self, ValueBase value):
         cdef ValueBase copy = value.copied()
-        self.known[id(value)] = copy
         copy.shape = filled(self.numbers.numbers, value.shape)
         copy.byte_offset = filled(self.numbers.numbers, value.byte_offset)
         if value.data is not None:
-            copy.data = contents(self.numbers, value.data, value.dtype, copy.shape)
+            copy.data = contents(self.numbers, value.data, value.dtype, copy.shape)    # may raise an OpError
+        self.known[id(value)] = copy
         copy.pad, copy.root = None, copy if value.root is value else self.copy_of(value.root)
         return copy
 
