@@ -19,7 +19,7 @@ def arg_axis(node):
     if axis.size != 1:
         raise node.error(f"needs one axis, not {axis.size}")
     axis = axis_of(node, int(axis.reshape(-1)[0]), len(x.shape), x)
-    if x.shape[axis] == 0:
+    if x.shape[axis] == 0 and 0 not in x.shape[:axis] + x.shape[axis + 1:]:
         raise node.error(f"of shape {list(x.shape)} has no elements along axis {axis}", x)
     return axis
 

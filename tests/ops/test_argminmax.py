@@ -6,7 +6,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema.builder import ModelBuilder
 from tests.ops.moving import one_op, random_array, random_shape
-from tests.tools.oneop import differential
+from tests.tools.oneop import differential, run_pylite
 
 
 def draw_arg(m, rng, dtype, name):
@@ -50,3 +50,13 @@ def test_an_empty_axis_is_refused():
            output_type="int32")
     with pytest.raises(OpError, match=r"ARG_MAX.*x0.*no elements"):
         Interpreter(model_content=m.build()).allocate_tensors()
+
+
+@pytest.mark.parametrize("name", ["ARG_MAX", "ARG_MIN"])
+def test_an_empty_axis_is_no_fault_if_there_are_no_results(name):
+    """As in the reference: an upstream filter may leave nothing in several dimensions."""
+    m = ModelBuilder()
+    one_op(m, name, "float32", [np.zeros((0, 5, 0), np.float32)], [np.array(0, np.int32)], out_dtype="int32",
+           output_type="int32")
+    [result] = run_pylite(m.build(), [np.zeros((0, 5, 0), np.float32)])
+    assert result.shape == (5, 0)
