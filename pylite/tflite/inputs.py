@@ -189,14 +189,13 @@ def _checked(tensor: "Tensor", subgraph: "Subgraph", current: "Shape", shape: "S
 
 
 def _check_strict(tensor: "Tensor", current: "Shape", shape: "Shape") -> None:
-    declared = tensor.shape_signature
-    if shape == current:        # also after a resize without `strict`, which may have changed any dimension
-        return
-    if len(shape) != len(declared):
-        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(declared)} dimensions and cannot take the "
+    if len(shape) != len(current):
+        raise ResizeError(f"input {tensor.index} ({tensor.name!r}) has {len(current)} dimensions and cannot take the "
                           f"shape {list(shape)}")
-    for axis, (fixed, new) in enumerate(zip(declared, shape, strict=True)):
-        if fixed not in {-1, new}:
+    signature = tensor.shape_signature      # it counts, not the present shape, which strict=False may have changed
+    declared = (*signature, *current[len(signature):]) if -1 in signature else current
+    for axis, (fixed, new) in enumerate(zip(declared, shape, strict=False)):        # the present rank may be lower
+        if fixed not in (-1, new):
             raise ResizeError(
                 f"Attempting to resize dimension {axis} of tensor {tensor.index} with value {fixed} to {new}. "
                 "ResizeInputTensorStrict only allows mutating unknown dimensions identified by -1: tensor "
