@@ -128,7 +128,7 @@ def test_resize():
 @pytest.mark.parametrize("source", ["pylite", "peer"])
 @pytest.mark.parametrize("signature", [(-1, 3), None])
 def test_strict_resizing_compares_with_the_declared_shape(signature, source):
-    """With the file's, if it has unknown sizes, else with the present one; strict=False may have changed even the rank."""
+    """With the sizes in the file if some are unknown, else with the present ones, whatever strict=False has changed."""
     kind = pylite if source == "pylite" else peer()
     interpreter = kind.Interpreter(model_content=small_models.reshape(shape=(1, 3), to=(-1, 1),
                                                                       shape_signature=signature))

@@ -309,7 +309,7 @@ def test_with_a_plan_cache_called_subgraphs_are_recorded_as_well(tmp_path):
 
 
 def padded_fill(pad):
-    """The mirrored FILL of an input's shape: an output that depends on the shape alone, so that no kernel computes it."""
+    """The mirrored FILL of the input's shape: an output of the shape alone, so that no kernel computes it."""
     m = ModelBuilder()
     x, shape = m.tensor("x", (None,)), m.tensor("shape", (1,), "int32")
     filled, y = m.tensor("filled", (None,)), m.tensor("y", (None,))
