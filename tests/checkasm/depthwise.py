@@ -90,7 +90,7 @@ def depthwise_f32(draw):
     line = Struct(DepthwiseLines, row=row, next=4 * g["stride"] * step, zero=np.zeros(c, F), scale=scale, **g)
     bias = draw.choice(In(draw.whole(c)), None)
     size = (g["lines"] - 1) * g["y_line"] + (g["pixels"] - 1) * g["channels"] + c
-    weights = In(draw.whole((g["fh"] * g["fw"] * g["channels"] - g["channels"] + c)))
+    weights = In(draw.whole((g["fh"] * g["fw"] - 1) * g["channels"] + c))
     yield Call(line, weights, bias, -50.0, 300.0, Out(size, F),
                work=g["lines"] * g["pixels"] * c * g["fh"] * g["fw"], unit="MAC")
 

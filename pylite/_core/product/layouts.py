@@ -38,7 +38,7 @@ class FilterLayout:
 
 
 class Depthwise(FilterLayout):
-    """Depthwise weights (1, fh, fw, columns), for a convolution with as many groups as input channels; and the reverse."""
+    """Depthwise weights (1, fh, fw, columns) as filters of as many groups as input channels, and the reverse."""
     __slots__ = ()
 
     def arrange(self, w):
