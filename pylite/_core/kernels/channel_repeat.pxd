@@ -1,7 +1,9 @@
 # Depthwise convolutions with a channel multiplier: each input channel is repeated `multiplier` times, so that
 # micro-kernels need not know of multipliers.
 #
-# One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.
+# One patch of the image at a time is repeated, in a buffer on the stack that stays in the first-level cache.  For
+# floats, a patch may have a slice of the channels, and lines of zeros for those outside the image, so that it covers
+# several lines even if there are many channels.
 from libc.stdint cimport uint8_t
 from libc.string cimport memset
 
@@ -22,8 +24,7 @@ cdef struct ChannelRepeat:
     ptrdiff_t multiplier        # outputs per channel; 1: nothing is repeated, the image is read in place
     ptrdiff_t item              # bytes of an element
     ptrdiff_t stride            # vertical
-    bint sliced                 # for floats: a patch may have a slice of the channels, and lines of zeros for those
-                                # outside the image, so that it covers several lines
+    bint sliced                 # may a patch have a slice of the channels, and zeros for lines outside the image?
     ptrdiff_t pixels, lines, channels       # largest output size of a patch
 
 
@@ -84,7 +85,7 @@ cdef inline ptrdiff_t lines_per_piece(ptrdiff_t lines, ptrdiff_t threads) noexce
 cdef inline pl_dw_lines repeat_channels(const pl_slots *slots, const ChannelRepeat *p, const pl_dw_lines *g,
                                         ptrdiff_t begin_pixel, ptrdiff_t channel, int rows, uint8_t *buffer,
                                         const uint8_t **row) noexcept nogil:
-    """Up to p.pixels output pixels of g from `begin_pixel` on, and p.channels from `channel` on, with repeated channels.
+    """Up to p.pixels output pixels of g from `begin_pixel` on, and p.channels from `channel` on, repeated.
 
     The `rows` input lines under them are repeated into `buffer`; row: set to their addresses.  Multiplier 1: g itself.
     """

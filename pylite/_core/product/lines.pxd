@@ -1,8 +1,8 @@
 # Convolutions that read their rows from image lines instead of gathering taps (im2col).
 #
 # The row of an output pixel consists of one run of a group's channels from each image line under the filter
-# (pl_a_layout), and the rows of neighbouring pixels overlap.  Each line is therefore packed once, with its padding, into
-# a line buffer on the stack, or read in place if there is one group.
+# (pl_a_layout), and the rows of neighbouring pixels overlap.  Each line is therefore packed once, with its padding,
+# into a line buffer on the stack, or read in place if there is one group.
 from pylite._core.product.division cimport MAX_MR, Division, Output, Piece, fast_div, round_up
 from pylite._core.product.window cimport (
     A_PANEL_BYTES,
