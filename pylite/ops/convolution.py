@@ -8,7 +8,7 @@ from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ops import products
 from pylite.ops.convolution_calls import lower_channels, lower_images
-from pylite.ops.convolution_window import Operands, check_images, output_shape, window_of
+from pylite.ops.convolution_window import Operands, Window, check_images, output_shape, window_of
 from pylite.ops.moves import fold_pad
 
 TYPES = ["float32 float32 float32? -> float32",
@@ -17,6 +17,7 @@ TYPES = ["float32 float32 float32? -> float32",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
 MAX_TAPS = 1024             # largest filter that the depthwise kernels take
+MERGED_COLUMNS = 16         # most columns of groups that are merged, so that they fill the vectors of an ISA level
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 
 
@@ -69,7 +70,25 @@ def lower_conv(node):
     if w.shape[3] == 1 < window.groups and (x.dtype == "float32") == (w.dtype == "float32") and _by_channels(
             x, w, y, window):
         return _noted([lower_channels(node, operands, window, layouts.Depthwise())], "channel by channel", window.note)
-    return _noted(lower_images(node, operands, window), window.note)
+    return _noted(lower_images(node, operands, _merged_groups(operands, window)), window.note)
+
+
+def _merged_groups(operands, window):
+    """A Window with fewer groups, its filters with weights of 0 for the channels of others, where that pays; else the
+    same one.
+
+    Columns of one group do not fill a vector; a product with 0 costs no more than an unused lane.  Not for floats, as
+    in spread_taps().
+    """
+    x, w, y = operands.x, operands.w, operands.y
+    most = MERGED_COLUMNS * window.groups // max(y.shape[3], 1)
+    if window.groups == 1 or most < 2 or x.dtype not in ("int8", "uint8") or window.layout is not None:
+        return window
+    merged = max(n for n in range(1, most + 1) if window.groups % n == 0)
+    fewer = Window(window.fh, window.fw, window.stride, window.dilation, window.pad, window.groups // merged,
+                   layouts.MergedGroups(window.groups, merged, w.zero_point))
+    fewer.note = window.note
+    return fewer if merged > 1 else window
 
 
 def reference_conv(x, w, b, o):

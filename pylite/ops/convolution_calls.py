@@ -5,14 +5,7 @@ from pylite._core.graph.dimensions import computed
 from pylite._core.product import layouts
 from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import products
-from pylite.ops.convolution_window import (
-    column_as_line,
-    dilation_phases,
-    has_phases,
-    lines_as_pixels,
-    merged_groups,
-    spread_taps,
-)
+from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels, spread_taps
 
 _SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.SpreadTaps     # filters of one output pixel
 _FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
@@ -21,7 +14,7 @@ _FEW_TILES = 8              # channels are transformed at run time, which pays w
 
 def lower_images(node, operands, window):
     """The Calls of a convolution with any strides and dilations."""
-    window = merged_groups(operands, spread_taps(operands, lines_as_pixels(operands, window)))
+    window = spread_taps(operands, lines_as_pixels(operands, window))
     if not has_phases(operands, window):
         return [lower_window(node, operands, window)]
     x = operands.x

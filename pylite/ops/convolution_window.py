@@ -10,7 +10,6 @@ LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 SPREAD = 64                 # most bytes of an image's line under a filter whose taps are spread; twice as many
 FEW_COLUMNS = 8             # if it has so few columns
 PHASES = 8                  # the largest dilation that is lowered to plain convolutions
-MERGED_COLUMNS = 16         # most columns of groups that are merged, so that they fill the vectors of an ISA level
 PHASE_PIXELS = 4            # least pixels of a line for each of these; fewer do not fill a tile
 
 
@@ -163,24 +162,6 @@ def spread_taps(operands, window):
     note = "weights of 0 between the taps of a line"
     window.note = f"{window.note}; {note}" if window.note else note
     return spread
-
-
-def merged_groups(operands, window):
-    """A Window with fewer groups, its filters with weights of 0 for the channels of others, where that pays; else the
-    same one.
-
-    Columns of one group do not fill a vector; a product with 0 costs no more than an unused lane.  Not for floats, as
-    in spread_taps().
-    """
-    x, w, y = operands.x, operands.w, operands.y
-    most = MERGED_COLUMNS * window.groups // max(y.shape[3], 1)
-    if window.groups == 1 or most < 2 or x.dtype not in ("int8", "uint8") or window.layout is not None:
-        return window
-    merged = max(n for n in range(1, most + 1) if window.groups % n == 0)
-    fewer = Window(window.fh, window.fw, window.stride, window.dilation, window.pad, window.groups // merged,
-                   layouts.MergedGroups(window.groups, merged, w.zero_point))
-    fewer.note = window.note
-    return fewer if merged > 1 else window
 
 
 def has_phases(operands, window):
