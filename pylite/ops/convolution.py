@@ -152,10 +152,11 @@ def _by_channels(x, w, y, window):
         return False
     if x.shape[3] == c:
         return True
-    from pylite._core.kernels import depthwise  # imported on demand: few models repeat channels
+    # imported on demand: few models repeat channels
+    from pylite._core.kernels.depthwise import CHANNELS_OF_SLICE, MAX_PATCH_BYTES
     if x.dtype == "float32":
-        c = min(c, math.lcm(c // x.shape[3], depthwise.CHANNELS_OF_SLICE))
-    return window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize <= depthwise.MAX_PATCH_BYTES
+        c = min(c, math.lcm(c // x.shape[3], CHANNELS_OF_SLICE))
+    return window.fh * ((window.fw - 1) * window.dilation[1] + 1) * c * x.itemsize <= MAX_PATCH_BYTES
 
 
 register("DEPTHWISE_CONV_2D", versions=(1, 7), types=TYPES, infer=infer_depthwise, lower=lower_depthwise,
