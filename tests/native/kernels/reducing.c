@@ -86,16 +86,17 @@ static void join_product_f32(void) { join(offsetof(pl_slots, join_product_f32), 
 static void bilinear(size_t slot, int type, bool narrow) {
   const bool gather = chance(2);
   const size_t n = some(1, 70), width = some(1, 50), c = gather ? some(1, 12) : some(1, 80);
-  const size_t step = gather ? c : c + some(0, 3), count = gather ? n * c : n;
+  const size_t step = gather ? c : c + some(0, 3), each = gather ? c : 1, count = n * each;
   int32_t low[70], high[70];
   for (size_t i = 0; i < n; i++) {
     low[i] = (int32_t)(i * width / n);
     high[i] = low[i] + 1 < (int32_t)width ? low[i] + 1 : (int32_t)width - 1;
   }
   const int32_t *lows = copied(low, n, 4), *highs = copied(high, n, 4);
-  void *fraction = integers(count, 4, 0, narrow ? 16 : 1024);
+  int32_t *fraction = integers(count, 4, 0, narrow ? 16 : 1024);
+  for (size_t i = 0; i < count; i++) fraction[i] = fraction[i - i % each]; /* all channels of a column have the same */
   if (type == 0 || (type == 2 && !narrow))
-    for (size_t i = 0; i < count; i++) ((float *)fraction)[i] = (float)((int32_t *)fraction)[i] / 1024;
+    for (size_t i = 0; i < count; i++) ((float *)fraction)[i] = (float)fraction[i] / 1024;
   const void *dy = copied(fraction, 1, 4);
   const void *top = values(width * c, type, 9), *bottom = values(width * c, type, 9);
   EACH_LEVEL(s) {
