@@ -342,8 +342,10 @@ def finish_16(draw):
 @check("finish_f64")
 def finish_f64(draw):
     n = draw.size(100, 256)
-    acc, bias = (draw.array(L, n, -2**40, 2**40) for _ in range(2))
-    yield Call(n, In(acc), draw.choice(In(bias), None), draw.integer(0, 1), In(draw.rng.random(n) * 2.0**-10),
+    most = draw.choice(2**40, 2**51, 2**62)
+    acc, bias = (draw.array(L, n, -most, most) for _ in range(2))
+    scale = draw.rng.random(n) * 2.0 ** -draw.integer(0, 50)
+    yield Call(n, In(acc), draw.choice(In(bias), None), draw.integer(0, 1), In(scale),
                draw.integer(-99, 99), -32768, 32767, Out(n, S), work=n)
 
 

@@ -74,7 +74,7 @@ cdef void plan_rows(Product *p):
     """Choose where rows come from, and set up reading them.  Call it after p.window, p.output and set_sizes()."""
     cdef const Window *w = &p.window
     cdef ptrdiff_t row = p.padded_depth * p.tile.bytes
-    cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, row, p.tile.rows)
+    cdef int pixels = pixels_of_piece(w, p.output.span, row, p.tile.rows)
     if pixels and row * p.tile.mr <= CACHED_BYTES:
         p.piece_rows, p.rows.source, p.rows.bytes.in_place = pixels, TAPS, False
         return

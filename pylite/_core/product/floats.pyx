@@ -46,7 +46,7 @@ cdef void plan_rows(Product *p):
     """
     cdef const Window *w = &p.window
     cdef bint converts = p.half and p.x_item == 4       # are rows converted to float16 while they are packed?
-    cdef int pixels = pixels_of_piece(w, p.output.span, p.groups, p.depth * p.tile.bytes, p.tile.mr)
+    cdef int pixels = pixels_of_piece(w, p.output.span, p.depth * p.tile.bytes, p.tile.mr)
     plan_rows_in_place(p)
     if converts or not w.direct:
         p.rows.source = TAPS
@@ -118,6 +118,15 @@ cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptr
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------
+cdef inline void copy_few(char *to, const uint8_t *x, ptrdiff_t size) noexcept nogil:
+    """Copy one to four floats; a call of memcpy takes longer."""
+    if size == 4:
+        memcpy(to, x, 4)
+    else:
+        memcpy(to, x, 8)
+        memcpy(to + size - 8, x + size - 8, 8)
+
+
 cdef const char *pack_lines(const Product *p, const Piece *piece, ptrdiff_t output_lines, char *a_panel,
                             LineBuffer *buffer) noexcept nogil:
     """Pack the image lines under the windows of a piece; returns the first one.
@@ -141,6 +150,9 @@ cdef const char *pack_lines(const Product *p, const Piece *piece, ptrdiff_t outp
             to += span.before * size
             if p.window.sw == p.window.length:
                 copy_elements(p, to, x, span.inside * c)
+            elif size <= 16 and not p.half:
+                for i in range(span.inside):
+                    copy_few(to + i * size, x + i * p.window.sw, size)
             else:
                 for i in range(span.inside):
                     copy_elements(p, to + i * size, x + i * p.window.sw, c)
@@ -151,15 +163,6 @@ cdef const char *pack_lines(const Product *p, const Piece *piece, ptrdiff_t outp
             iy -= p.window.fh * step
             iz += p.window.dilation_d
     return a_panel + first * p.rows.lines.line_pitch * p.tile.bytes
-
-
-cdef inline void copy_few(char *to, const uint8_t *x, ptrdiff_t size) noexcept nogil:
-    """Copy one to four floats; a call of memcpy takes longer."""
-    if size == 4:
-        memcpy(to, x, 4)
-    else:
-        memcpy(to, x, 8)
-        memcpy(to + size - 8, x + size - 8, 8)
 
 
 cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k, ptrdiff_t section, char *a_panel,

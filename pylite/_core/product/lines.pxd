@@ -36,15 +36,14 @@ cdef inline bint padded_lines(const pl_tile *t, ptrdiff_t fh, ptrdiff_t line) no
             and (t.ka < 8 or fh * round_up(line, t.ka) < 2 * round_up(fh * line, t.ka)))
 
 
-cdef inline int pixels_of_piece(const Window *w, ptrdiff_t span, ptrdiff_t groups, ptrdiff_t row,
-                                int rows) noexcept nogil:
+cdef inline int pixels_of_piece(const Window *w, ptrdiff_t span, ptrdiff_t row, int rows) noexcept nogil:
     """How many pixels a piece of a 1 x 1 convolution with a stride copies; 0 for other windows.
 
     A piece gets as many rows as it would without a stride, and pieces are equal, so that few tiles are partly empty.
     span: pixels of a run of the output; row: bytes of a row; rows: of a tile.
     """
     cdef ptrdiff_t most, pieces
-    if groups > 1 or w.direct or taps_of(w) > 1 or row == 0 or span == 0 or rows == 0:
+    if w.direct or taps_of(w) > 1 or row == 0 or span == 0 or rows == 0:
         return 0
     most = max(min(CACHED_BYTES // row, <ptrdiff_t>MAX_DIRECT_PIXELS) // rows, <ptrdiff_t>1) * rows
     pieces = (span + most - 1) // most

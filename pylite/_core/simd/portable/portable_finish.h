@@ -1,6 +1,23 @@
 /* Products of int16, finishing to other types than bytes, and hybrid operators; included by portable.c alone. */
 #include "rounding.h"
 
+#if defined(__AVX2__)
+/* Adds the sums of `depth` products, a multiple of 16 that is at most 256, of x and four columns to acc. */
+PL_INLINE void four_products(ptrdiff_t depth, const int16_t *x, const int16_t *w, ptrdiff_t ldw, int64_t *acc) {
+  __m256i part[4] = {0};
+  for (ptrdiff_t k = 0; k < depth; k += 16) {
+    const __m256i row = _mm256_loadu_si256((const __m256i *)(x + k));
+    PL_UNROLL for (int i = 0; i < 4; i++) {
+      const __m256i column = _mm256_loadu_si256((const __m256i *)(w + i * ldw + k));
+      part[i] = _mm256_add_epi32(part[i], _mm256_madd_epi16(row, column));
+    }
+  }
+  const __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(part[0], part[1]), _mm256_hadd_epi32(part[2], part[3]));
+  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  const __m256i before = _mm256_loadu_si256((const __m256i *)acc);
+  _mm256_storeu_si256((__m256i *)acc, _mm256_add_epi64(before, _mm256_cvtepi32_epi64(four)));
+}
+#endif
 /* COLUMNS neighbouring columns at once, whose sums are independent. */
 #define PRODUCT_S64(COLUMNS) \
   for (; j + COLUMNS <= n; j += COLUMNS) \
@@ -8,10 +25,20 @@
       const ptrdiff_t m = chunk < depth - k0 ? chunk : depth - k0; \
       const int16_t *x = a + k0, *c = w + j * ldw + k0; \
       int32_t part[COLUMNS] = {0}; \
+      WHOLE_SIXTEENS(COLUMNS) \
       for (ptrdiff_t k = 0; k < m; k++) \
         PL_UNROLL for (int i = 0; i < COLUMNS; i++) part[i] += x[k] * c[i * ldw + k]; \
       for (int i = 0; i < COLUMNS; i++) acc[r * lda + j + i] += part[i]; \
     }
+#if defined(__AVX2__)
+#define WHOLE_SIXTEENS(COLUMNS) \
+  if (COLUMNS == 4 && m % 16 == 0) { \
+    four_products(m, x, c, ldw, acc + r * lda + j); \
+    continue; \
+  }
+#else
+#define WHOLE_SIXTEENS(COLUMNS)
+#endif
 static void gemm_s64(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
                      ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) {
   for (int r = 0; r < rows; r++, a += depth) {
@@ -45,9 +72,44 @@ static void finish_mbqm32(int n, const int64_t *acc, const int64_t *bias, const 
   }
 }
 
+#if defined(__AVX2__)
+/* pl_round_away64() of four sums times their scales. */
+PL_INLINE __m128i scaled_f64(__m256d sums, const double *scale) {
+  const __m256d v = _mm256_mul_pd(sums, _mm256_loadu_pd(scale)), sign = _mm256_and_pd(v, _mm256_set1_pd(-0.0));
+  return _mm256_cvttpd_epi32(_mm256_add_pd(v, _mm256_or_pd(sign, _mm256_set1_pd(0.49999999999999994))));
+}
+PL_INLINE __m128i clamp_four(__m128i v, int low, int high) {
+  return _mm_min_epi32(_mm_max_epi32(v, _mm_set1_epi32(low)), _mm_set1_epi32(high));
+}
+
+/* finish_f64() of the first columns, as many as it returns: all fours of them if sums have at most 52 bits. */
+static int fours_f64(int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale, int zero_point,
+                     int low, int high, int16_t *y) {
+  const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+  int j = 0;
+  for (; j + 4 <= n; j += 4) {
+    __m256i sum = _mm256_loadu_si256((const __m256i *)(acc + j));
+    if (bias) sum = _mm256_add_epi64(sum, _mm256_loadu_si256((const __m256i *)(bias + j)));
+    __m256d real = _mm256_cvtepi32_pd(_mm256_castsi256_si128(_mm256_permutevar8x32_epi32(sum, even)));
+    if (!wrap) { /* 2^52 + 2^51 + sum, whose last bits are those of the sum */
+      sum = _mm256_add_epi64(sum, _mm256_set1_epi64x(1ll << 51));
+      if (!_mm256_testz_si256(sum, _mm256_set1_epi64x(-1ll << 52))) break;
+      sum = _mm256_or_si256(sum, _mm256_castpd_si256(_mm256_set1_pd(0x1p52)));
+      real = _mm256_sub_pd(_mm256_castsi256_pd(sum), _mm256_set1_pd(0x1.8p52));
+    }
+    const __m128i v = clamp_four(scaled_f64(real, scale + j), low - zero_point, high - zero_point);
+    _mm_storel_epi64((__m128i *)(y + j), _mm_packs_epi32(_mm_add_epi32(v, _mm_set1_epi32(zero_point)), v));
+  }
+  return j;
+}
+#endif
 static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap, const double *scale, int zero_point,
                        int low, int high, int16_t *y) {
-  for (int j = 0; j < n; j++) {
+  int j = 0;
+#if defined(__AVX2__)
+  j = fours_f64(n, acc, bias, wrap, scale, zero_point, low, high, y);
+#endif
+  for (; j < n; j++) {
     int64_t sum = acc[j] + (bias ? bias[j] : 0);
     __asm__("" : "+r"(sum)); /* not vectorised: eight kilobytes of code would be no faster for a few columns */
     int64_t v = (int64_t)pl_scale_f64(wrap ? (int32_t)sum : sum, scale[j]) + zero_point;
@@ -57,7 +119,19 @@ static void finish_f64(int n, const int64_t *acc, const int64_t *bias, int wrap,
 
 static void finish_f64_q8(int n, const int32_t *acc, const int32_t *start, int32_t term, const double *scale,
                           int zero_point, int low, int high, int flip, uint8_t *y) {
-  for (int j = 0; j < n; j++) {
+  int j = 0;
+#if defined(__AVX2__)
+  for (; j + 4 <= n; j += 4) {
+    const __m128i a = _mm_loadu_si128((const __m128i *)(acc + j)), b = _mm_loadu_si128((const __m128i *)(start + j));
+    const __m128i sum = _mm_add_epi32(_mm_add_epi32(a, b), _mm_set1_epi32(term));
+    const __m128i v = scaled_f64(_mm256_cvtepi32_pd(sum), scale + j);
+    const __m128i r = clamp_four(_mm_add_epi32(v, _mm_set1_epi32(zero_point)), low, high);
+    const __m128i bytes = _mm_shuffle_epi8(r, _mm_set1_epi32(0x0c080400));
+    const int32_t four = _mm_cvtsi128_si32(bytes) ^ flip * 0x01010101;
+    memcpy(y + j, &four, sizeof four);
+  }
+#endif
+  for (; j < n; j++) {
     int32_t sum = (int32_t)((uint32_t)acc[j] + (uint32_t)start[j] + (uint32_t)term);
     int32_t v = (int32_t)((uint32_t)pl_scale_f64(sum, scale[j]) + (uint32_t)zero_point); /* INT32_MIN may wrap */
     y[j] = (uint8_t)(pl_clamp32(v, low, high) ^ flip);
