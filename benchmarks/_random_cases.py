@@ -319,8 +319,11 @@ def convolution(draw, op):
     stride, dilation = draw.choice((1, 1), (1, 1), (2, 1), (1, 2))
     multiplier = draw.choice(1, 1, 2, 8)
     if op == "CONV_2D":
-        count = draw.choice(1, 2, 4, 8, 12, 16, 24, 32, 64, 100)
+        count, groups = draw.choice(1, 2, 4, 8, 12, 16, 24, 32, 64, 100), draw.choice(1, 1, 1, 3, 8, 32)
+        if groups > 1:
+            channels, count = draw.choice(1, 2, 4, 8, 16), groups * draw.choice(1, 2, 4, 8, 16)
         filters, options = weights(draw, (count, rows, cols, channels), dtype, 0), {}
+        channels *= groups
     else:
         count, options = channels * multiplier, {"depth_multiplier": multiplier}
         filters = weights(draw, (1, rows, cols, count), dtype, 3)
