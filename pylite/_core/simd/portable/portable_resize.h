@@ -144,16 +144,35 @@ PL_INLINE blended_u8 across_u8(const blend_f32 *left, const blend_f32 *right, fl
 LINES_F32(lines_u8, uint8_t, blended_u8, across_u8(left, right, ex, dx))
 #define WITH_LINES(name) name(n, c, top, bottom, low, high, fraction, gather ? c : 1, dy, y, step)
 
-/* Wider images of three or four channels: a pixel is a vector of four, whose last element is overwritten by the next
- * pixel if there are three.  Returns 0 if this is impossible. */
+/* Images of three or four channels: a pixel is a vector of four, whose last element is overwritten by the next pixel if
+ * there are three. */
+typedef float four __attribute__((vector_size(16)));
+/* Reads pixels where they lie; the last one may end the image. */
+static void far_pixels_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
+                           const int32_t *high, const float *fraction, float dy, float *y) {
+  const float ey = 1 - dy;
+  for (size_t j = 0; j < n; j++) {
+    const float dx = fraction[c * j], ex = 1 - dx;
+    const float *const l = top + c * (size_t)low[j], *const r = top + c * (size_t)high[j], *const x[4] = {
+      l, bottom + (l - top), r, bottom + (r - top)};
+    four v[4] = {0};
+    PL_UNROLL for (int i = 0; i < 4; i++)
+      if (c == 4 || high[j] < high[n - 1]) memcpy(&v[i], x[i], sizeof v[i]);
+      else memcpy(&v[i], x[i], 3 * sizeof(float));
+    const four blended = v[0] * ey * ex + v[1] * dy * ex + v[2] * ey * dx + v[3] * dy * dx;
+    memcpy(y + c * j, &blended, j + 1 < n ? sizeof blended : c * sizeof *y);
+  }
+}
 static int pixels_f32(size_t n, size_t c, const float *top, const float *bottom, const int32_t *low,
                       const int32_t *high, const float *fraction, float dy, float *y) {
-  typedef float four __attribute__((vector_size(16)));
   const float ey = 1 - dy;
   const int32_t first = low[0];
   const size_t columns = (size_t)(high[n - 1] + 1 - first);
-  float s[2][BLEND_ROW + 1];
-  if (columns > n || columns * c > BLEND_ROW) return 0;
+  float s[2][BLEND_ROW + 1]; /* wider images: the rows are blended once */
+  if (columns > n || columns * c > BLEND_ROW) {
+    far_pixels_f32(n, c, top, bottom, low, high, fraction, dy, y);
+    return 1;
+  }
   for (int k = 0; k < 2; k++) {
     const float *a = top + c * (size_t)first, *b = bottom + c * (size_t)first;
     for (size_t i = 0; i < columns * c; i++) s[k][i] = k ? b[i] * dy : a[i] * ey;
