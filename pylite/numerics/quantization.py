@@ -94,7 +94,8 @@ def activation_range(activation, dtype, scale, zero_point):
     if activation == "NONE":
         return LIMITS[dtype]
     if activation not in _BOUNDS:
-        raise ValueError(f"a quantized output cannot have the fused activation {activation}")
+        raise ValueError(f"a quantized output cannot have the fused activation {activation}, which tf.lite leaves out; "
+                         "convert the model with an operator for it")
     return quantized_range(*_BOUNDS[activation], dtype, scale, zero_point)
 
 
