@@ -85,13 +85,13 @@ def _merged_groups(operands, window):
     x, w, y = operands.x, operands.w, operands.y
     columns = NEON_COLUMNS if simd.current == "neon" else MERGED_COLUMNS
     most = columns * window.groups // max(y.shape[3], 1)
-    if window.groups == 1 or most < 2 or x.dtype not in ("int8", "uint8") or window.layout is not None:
+    merged = max((n for n in range(2, most + 1) if window.groups % n == 0), default=1)
+    if merged == 1 or x.dtype not in ("int8", "uint8"):
         return window
-    merged = max(n for n in range(1, most + 1) if window.groups % n == 0)
-    fewer = Window(window.fh, window.fw, window.stride, window.dilation, window.pad, window.groups // merged,
-                   layouts.MergedGroups(window.groups, merged, w.zero_point))
-    fewer.note = window.note
-    return fewer if merged > 1 else window
+    note = f"{merged} groups as one, with weights of 0"
+    window.note = f"{window.note}; {note}" if window.note else note
+    return Window(window.fh, window.fw, window.stride, window.dilation, window.pad, window.groups // merged,
+                  layouts.MergedGroups(window.groups, merged, w.zero_point))
 
 
 def reference_conv(x, w, b, o):

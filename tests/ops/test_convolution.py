@@ -4,6 +4,7 @@ import itertools
 import numpy as np
 import pytest
 
+from pylite._core import simd
 from pylite.errors import OpError
 from pylite.ir import shapes
 from pylite.ops.convolution_window import effective_dilation
@@ -38,6 +39,40 @@ def test_conv_groups(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (n, *size, c * groups), (k * groups, *taps, c), 0,
                                   (n, *out, k * groups))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, **options)
+
+
+@pytest.mark.parametrize("c", [1, 2, 3, 8])
+@pytest.mark.parametrize("taps", [(1, 1), (3, 3), (2, 5)])
+def test_groups_of_floats_with_integer_weights(isa_level, c, taps):
+    """Each group gives what it gives by itself with weights of float32, as images of whole numbers are exact."""
+    groups, k, rng = 8, 5, np.random.default_rng(c)
+    x = rng.integers(-127, 128, (1, 9, 14, groups * c)).astype(np.float32)
+    x[0, 0, 0], w = 127, rng.integers(-127, 128, (groups * k, *taps, c)).astype(np.int8)
+
+    def result(x, w, scale=None):
+        m = ModelBuilder()
+        inputs = [m.tensor("x", x.shape, "float32"), m.constant("w", w, scale, scale and [0]),
+                  m.constant("b", np.zeros(len(w), np.float32))]
+        y = m.tensor("y", (1, 9, 14, len(w)), "float32")
+        m.operator("CONV_2D", inputs, [y], padding="SAME", stride_h=1, stride_w=1)
+        m.inputs(inputs[:1])
+        m.outputs([y])
+        return run_pylite(m.build(), [x])[0]
+    alone = [result(part.copy(), filters.astype(np.float32)) for part, filters in
+             zip(np.split(x, groups, 3), np.split(w, groups), strict=True)]
+    np.testing.assert_allclose(result(x, w, [1.0]), np.concatenate(alone, 3), rtol=1e-6)
+
+
+def test_merged_groups_are_noted():
+    m = ModelBuilder()
+    x, y = (m.tensor(name, (1, 8, 8, 16), "int8", scale=0.1, zero_point=0) for name in "xy")
+    w = m.constant("w", np.ones((16, 3, 3, 4), np.int8), [0.1], [0])
+    m.operator("CONV_2D", [x, w, None], [y], padding="SAME", stride_h=1, stride_w=1)
+    m.inputs([x])
+    m.outputs([y])
+    call, = lowered(m.build()).calls
+    merged = 2 if simd.current == "neon" else 4
+    assert call.note == f"{merged} groups as one, with weights of 0"
 
 
 @differential("float32", "int8", "int16", "hybrid", count=4)
