@@ -76,11 +76,12 @@ def _tiles(out):
 def _hybrid(node, operands, window, images, out, bias):
     """The Call for float32 images and integer weights.
 
-    As in the reference, images get a zero point if filters are depthwise or scales differ.
+    As in the reference, images get a zero point if filters are depthwise, if scales differ, or if there are groups
+    with a scale for each filter.
     """
     x, w = operands.x, operands.w
     depthwise = isinstance(window.layout, layouts.Depthwise)
-    varied = window.transposed or products.varied(w.scales)
+    varied = window.transposed or products.varied(w.scales) or (window.groups > 1 and len(w.scales) > 1)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("packing.pack_weights", w, window.groups, window.layout, window.dilation[1]))
     return products.hybrid(node, x.view(), out, packed, bias, window, asymmetric=depthwise or varied,

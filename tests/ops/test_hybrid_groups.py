@@ -1,0 +1,27 @@
+"""CONV_2D of float32 images in groups, with 8-bit weights that have a scale for each filter."""
+import numpy as np
+import pytest
+
+from pylite.schema.builder import ModelBuilder
+from tests.tools.oneop import check, run_peer
+from tests.tools.resources import peer
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("c", [1, 2, 3, 8])
+@pytest.mark.parametrize("taps", [(1, 1), (3, 3), (2, 5)])
+def test_images_have_a_zero_point_whether_scales_differ_or_not(taps, c, same):
+    """Without groups, equal scales count as one, and images have no zero point."""
+    peer()
+    groups, k, rng = 4, 5, np.random.default_rng(c)
+    m = ModelBuilder()
+    x, y = m.tensor("x", (1, 9, 7, groups * c), "float32"), m.tensor("y", (1, 5, 4, groups * k), "float32")
+    scales = [0.01] * (groups * k) if same else rng.uniform(0.005, 0.02, groups * k)
+    weights = rng.integers(-127, 128, (groups * k, *taps, c)).astype(np.int8)
+    w = m.constant("w", weights, list(scales), [0] * len(scales))
+    b = m.constant("b", rng.normal(size=groups * k).astype(np.float32))
+    m.operator("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=2, stride_w=2)
+    m.inputs([x])
+    m.outputs([y])
+    data = [rng.normal(size=(1, 9, 7, groups * c)).astype(np.float32)]
+    check(m.build(), data, run_peer(m.build(), data), f"{taps}, {c} channels")
