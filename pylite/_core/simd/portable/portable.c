@@ -8,8 +8,12 @@
 #else
 #define PL_INDEPENDENT _Pragma("GCC ivdep")
 #endif
-/* The same for a loop of few instructions, whose jump may take longer than they do: two iterations for each jump. */
-#if defined(__AVX2__) && !defined(__AVX512F__) && !defined(__clang__)
+/* The same for a loop of few instructions, whose jump may take longer than they do: several iterations for each jump. */
+#if defined(__clang__)
+#define PL_TIGHT PL_INDEPENDENT
+#elif defined(__ARM_NEON)
+#define PL_TIGHT PL_INDEPENDENT _Pragma("GCC unroll 4")
+#elif defined(__AVX2__) && !defined(__AVX512F__)
 #define PL_TIGHT PL_INDEPENDENT _Pragma("GCC unroll 2")
 #else
 #define PL_TIGHT PL_INDEPENDENT

@@ -194,8 +194,13 @@ COSTLY(squared_difference_i32, int32_t, none_p, ((uint32_t)a - (uint32_t)b) * ((
 
 /* ---- comparisons; inverted: the result is negated ---- */
 typedef struct { int32_t inverted; } compare_p;
+#if defined(__ARM_NEON)
+#define COMPARISON_KERNEL BINARY_KERNEL /* loading a scalar operand from an array takes longer than comparing */
+#else
+#define COMPARISON_KERNEL COSTLY_KERNEL
+#endif
 #define COMPARISON(name, TYPE, operator) \
-  COSTLY_KERNEL(name, TYPE, TYPE, uint8_t, compare_p, (uint8_t)(a operator b) ^ (uint8_t)p.inverted)
+  COMPARISON_KERNEL(name, TYPE, TYPE, uint8_t, compare_p, (uint8_t)(a operator b) ^ (uint8_t)p.inverted)
 COMPARISON(less_f32, float, <)
 COMPARISON(less_i16, int16_t, <)
 COMPARISON(less_i32, int32_t, <)

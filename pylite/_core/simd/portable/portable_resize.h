@@ -50,7 +50,7 @@ enum { BLEND_LINE = 512 };
     const type *top = top0, *bottom = bottom0; \
     const weight *fraction = fraction0, dy = *(const weight *)dy0; \
     type *y = y0; \
-    const size_t done = !gather || c >= 8 ? lines : 0; \
+    const size_t done = lines; \
     if (!gather) { \
       for (size_t j = done; j < n; j++) { \
         const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c; \
@@ -74,16 +74,15 @@ enum { BLEND_LINE = 512 };
   }
 
 /* For images that become wider, whose pixels are read more than once: blends the rows first, into one line or two, then
- * the columns, by blocks of channels.  The last block of a pixel overlaps the one before.  by: the step between the
- * weights of two columns.  Returns the number of finished columns, all or none. */
-#if defined(__AVX512F__)
-enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
-#elif defined(__AVX2__)
-enum { BLEND_ROW = 2048, BLEND_BLOCK = 8 };
+ * the columns, by blocks of channels.  The last block of a pixel overlaps the one before; if pixels have fewer,
+ * but at least `fewest`, the next one overwrites the excess.  by: the step between the weights of two columns.  Returns
+ * the number of finished columns, all or none. */
+#if defined(__AVX2__)
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 8, FEWEST_WIDE = 2, FEWEST_NARROW = 2 };
 #elif defined(__aarch64__)
-enum { BLEND_ROW = 2048, BLEND_BLOCK = 16 };
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 16, FEWEST_WIDE = 8, FEWEST_NARROW = 3 };
 #else
-enum { BLEND_ROW = 2048, BLEND_BLOCK = 4 };
+enum { BLEND_ROW = 2048, BLEND_BLOCK = 4, FEWEST_WIDE = 2, FEWEST_NARROW = 2 };
 #endif
 typedef float blend_f32 __attribute__((vector_size(4 * BLEND_BLOCK)));
 typedef int32_t blend_s32 __attribute__((vector_size(4 * BLEND_BLOCK)));
@@ -93,38 +92,42 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 #if defined(__aarch64__)
 #include "arm/blending_neon.h"
 #endif
-#define LINES(name, block, type, line, weight, one, count, down, vector, out, across) \
+#define LINES(name, block, fewest, type, line, weight, one, count, down, vector, out, across) \
   static size_t name(size_t n, size_t c, const type *top, const type *bottom, const int32_t *low, \
                      const int32_t *high, const weight *fraction, size_t by, weight dy, type *y, size_t step) { \
     const weight ey = one - dy; \
     size_t done = 0, columns = BLEND_ROW / c; \
+    const size_t last = c < block ? block / c : 0, whole = n > last ? n - last : 0; \
+    type ragged[2 * block]; /* the last columns, whose excess nothing overwrites */ \
     (void)ey; \
-    if (c < block || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
+    if ((c < block && (step != c || c < fewest)) || columns < 2 || (size_t)(high[n - 1] - low[0]) >= n) return 0; \
     while (done < n) { \
       const int32_t first = low[done], remaining = high[n - 1] + 1 - first; \
       const int32_t end = first + (remaining < (int32_t)columns ? remaining : (int32_t)columns); \
-      line s[count][BLEND_ROW]; \
+      line s[count][BLEND_ROW + block]; \
       for (int k = 0; k < count; k++) { \
         const type *a = top + (size_t)first * c, *b = bottom + (size_t)first * c; \
         for (size_t i = 0; i < (size_t)(end - first) * c; i++) s[k][i] = down; \
+        memset(s[k] + (size_t)(end - first) * c, 0, block * sizeof(line)); /* read, but not used */ \
       } \
       for (; done < n && high[done] < end; done++) { \
         const weight dx = fraction[done * by], ex = one - dx; \
         const line *l = s[0] + (size_t)(low[done] - first) * c, *r = s[0] + (size_t)(high[done] - first) * c; \
-        type *to = y + done * step; \
+        type *to = done < whole ? y + done * step : ragged + (done - whole) * c; \
         (void)ex; \
         for (size_t i = 0; i < c; i += block) { \
           if (i > c - block) i = c - block; \
           vector left[count], right[count]; \
           for (int k = 0; k < count; k++) { \
-            memcpy(&left[k], l + k * BLEND_ROW + i, sizeof left[k]); \
-            memcpy(&right[k], r + k * BLEND_ROW + i, sizeof right[k]); \
+            memcpy(&left[k], l + k * (BLEND_ROW + block) + i, sizeof left[k]); \
+            memcpy(&right[k], r + k * (BLEND_ROW + block) + i, sizeof right[k]); \
           } \
           const out v = across; \
           memcpy(to + i, &v, sizeof v); \
         } \
       } \
     } \
+    if (whole < n) memcpy(y + whole * c, ragged, (n - whole) * c * sizeof *y); \
     return done; \
   }
 #define TO(vector, x) __builtin_convertvector(x, vector)
@@ -132,7 +135,7 @@ typedef uint8_t blend_u8 __attribute__((vector_size(BLEND_BLOCK)));
 /* Floats in the order of the reference, each product left to right (docs/numerics.md section 9). */
 #define BLEND_F32 a[i] * ey * ex + b[i] * dy * ex + p[i] * ey * dx + q[i] * dy * dx
 #define LINES_F32(name, type, out, across) \
-  LINES(name, BLEND_BLOCK, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
+  LINES(name, BLEND_BLOCK, FEWEST_WIDE, type, float, float, 1.0f, 2, k ? b[i] * dy : a[i] * ey, blend_f32, out, across)
 #define ACROSS_F32 left[0] * ex + left[1] * ex + right[0] * dx + right[1] * dx
 #if !defined(__aarch64__)
 LINES_F32(lines_f32, float, blend_f32, ACROSS_F32)
@@ -197,7 +200,7 @@ static int pixels_f32(size_t n, size_t c, const float *top, const float *bottom,
 #else
 #define BLEND_FUSED BLEND_F32
 #define PIXELS_F32 (c == 3 || c == 4)
-#define COLUMNS_F32 (c % 8 ? WITH_LINES(lines_f32) : 0) /* else lines are slower */
+#define COLUMNS_F32 (c > 4 && c % 8 ? WITH_LINES(lines_f32) : 0) /* else lines are slower */
 #endif
 BILINEAR(bilinear_f32, float, float, 1.0f, BLEND_FUSED, COLUMNS_F32,
          PIXELS_F32 && pixels_f32(n, c, top, bottom, low, high, fraction, dy, y))
@@ -221,8 +224,8 @@ PL_INLINE blend_s8 across_s8(blend_s32 left, blend_s32 right, int32_t dx) {
 }
 typedef blend_s8 blended_s8;
 #endif
-LINES(lines_s8, BLEND_BLOCK, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32, blended_s8,
-      across_s8(left[0], right[0], dx))
+LINES(lines_s8, BLEND_BLOCK, FEWEST_WIDE, int8_t, int32_t, int32_t, 1024, 1, BLEND(a[i], b[i], dy), blend_s32,
+      blended_s8, across_s8(left[0], right[0], dx))
 BILINEAR(bilinear_i8, int8_t, int32_t, 1024, blend_32(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_s8), 0)
 BILINEAR(bilinear_i16, int16_t, int32_t, 1024, blend_64(a[i], b[i], p[i], q[i], dy, dx), 0, 0)
 
@@ -247,8 +250,8 @@ PL_INLINE narrow_u8 across_u8_narrow(narrow_u16 left, narrow_u16 right, uint16_t
 }
 #endif
 #define NARROW(name, type, out, across) \
-  LINES(lines_##name, NARROW_BLOCK, type, uint16_t, int32_t, 16, 1, (uint16_t)BLEND_NARROW(a[i], b[i], dy), \
-        narrow_u16, out, across(left[0], right[0], (uint16_t)dx)) \
+  LINES(lines_##name, NARROW_BLOCK, FEWEST_NARROW, type, uint16_t, int32_t, 16, 1, \
+        (uint16_t)BLEND_NARROW(a[i], b[i], dy), narrow_u16, out, across(left[0], right[0], (uint16_t)dx)) \
   BILINEAR(name, type, int32_t, 16, blend_narrow(a[i], b[i], p[i], q[i], dy, dx), WITH_LINES(lines_##name), 0)
 NARROW(bilinear_i8_narrow, int8_t, narrow_s8, across_s8_narrow)
 NARROW(bilinear_u8_narrow, uint8_t, narrow_u8, across_u8_narrow)

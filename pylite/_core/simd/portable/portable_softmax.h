@@ -186,9 +186,14 @@ static void logarithms_8(const int32_t *sum, int32_t *log) {
 /* v = the elements of `rows` rows of n, in reverse order; least[row * n]: the least of a row, which was the largest.
  * least: (rows + 1) * n bytes. */
 static void minima_8(size_t rows, size_t n, uint8_t flip, const uint8_t *x, uint8_t *v, uint8_t *least) {
+  enum { WIDE = 32 }; /* elements of a row whose maximum is found by itself */
   const size_t m = rows * n;
-  flip ^= 0xff;
-  for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ flip;
+  const uint8_t reversing = flip ^ 0xff;
+  for (size_t i = 0; i < m; i++) least[i] = v[i] = x[i] ^ reversing;
+  if (n >= WIDE) {
+    for (size_t i = 0; i < m; i += n) least[i] = row_max_8(n, x + i, flip) ^ 0xff;
+    return;
+  }
   for (size_t i = m; i < m + n; i++) least[i] = 0;
   for (size_t done = 1, step; done < n; done += step) { /* the minimum of the next `done` elements */
     step = done < n - done ? done : n - done;
@@ -224,11 +229,25 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
     }
 }
 
+#if defined(__ARM_NEON)
+#include "arm/softmax_bytes_neon.h"
+#define SOFTMAX_8_EIGHTS(name) \
+  for (const int32x4_t factor = vdupq_n_s32(r), left = vdupq_n_s32(-shift); i + 8 <= n; i += 8) \
+    name##_store(softmax_8_eight(e + i, factor, left), flip, y + i);
+#else
+#define SOFTMAX_8_EIGHTS(name)
+#define log_softmax_8_eights(n, e, flip, y) 0
+#endif
 /* The result for e = exp(d): RDBPOT(SRDHM(r, e), shift), clamped. */
 #define SOFTMAX_8(name, type, bits, outflip) \
   PL_INLINE type name##_result(int32_t e, int32_t r, int shift, uint8_t flip) { \
     (void)flip; \
     return (type)(pl_clamp32(pl_rdbpot(pl_mul_high(e, r), shift), 0, (1 << bits) - 1) ^ (outflip)); \
+  } \
+  PL_INLINE void name##_results(size_t n, const int32_t *e, int32_t r, int shift, uint8_t flip, type *y) { \
+    size_t i = 0; \
+    SOFTMAX_8_EIGHTS(name) \
+    for (; i < n; i++) y[i] = name##_result(e[i], r, shift, flip); \
   } \
   static void name##_short(size_t n, const pl_softmax8 *s, const uint8_t *x, type *y) { \
     enum { ELEMENTS = ROWS_8 * SHORT_8 }; \
@@ -255,7 +274,7 @@ static void exponents_8(size_t n, const pl_softmax8 *s, const uint8_t *x, int bi
       for (size_t i = 0; i < n; i++) e[i] = s->value[table_index(x[i], flip, top)]; \
     const int32_t *from = direct ? e : s->value; \
     type *to = direct ? y : table; \
-    for (size_t i = 0, most = direct ? n : 256; i < most; i++) to[i] = name##_result(from[i], r, shift, flip); \
+    name##_results(direct ? n : 256, from, r, shift, flip, to); \
     if (!direct) \
       for (size_t i = 0; i < n; i++) y[i] = table[table_index(x[i], flip, top)]; \
   } \
@@ -276,6 +295,9 @@ SOFTMAX_8(softmax_8_to_16, int16_t, 16, 0x8000)
 PL_INLINE uint8_t log_softmax_8_result(int32_t value, uint8_t flip) {
   return (uint8_t)(pl_clamp32(pl_rdbpot(value, 22) + 255, 0, 255) ^ flip);
 }
+PL_INLINE void log_softmax_8_results(size_t n, const int32_t *e, uint8_t flip, uint8_t *y) {
+  for (size_t i = log_softmax_8_eights(n, e, flip, y); i < n; i++) y[i] = log_softmax_8_result(e[i], flip);
+}
 enum {
   LONG_8 = 256,   /* elements of a row that is computed alone */
   BLOCK_8 = 2048  /* elements of shorter rows that are computed together */
@@ -294,7 +316,7 @@ static void log_softmax_8_rows(size_t rows, size_t n, const pl_softmax8 *s, cons
     const int32_t *value = s->value - least[row * n], l = log[row];
     for (size_t i = row * n; i < row * n + n; i++) e[i] = value[entry_of(v[i])] - l;
   }
-  for (size_t i = 0; i < rows * n; i++) y[i] = log_softmax_8_result(e[i], flip);
+  log_softmax_8_results(rows * n, e, flip, y);
 }
 static void log_softmax_8_row(size_t n, const pl_softmax8 *s, const uint8_t *x, uint8_t *y) {
   const uint8_t flip = s->flip, top = row_max_8(n, x, flip);
