@@ -84,8 +84,8 @@ def _hybrid(node, operands, window, images, out, bias):
     varied = window.transposed or products.varied(w.scales) or (window.groups > 1 and len(w.scales) > 1)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("packing.pack_weights", w, window.groups, window.layout, window.dilation[1]))
-    return products.hybrid(node, x.view(), out, packed, bias, window, asymmetric=depthwise or varied,
-                           column_first=varied and not depthwise)
+    return products.hybrid(node, x.view() if window.shared else images, out, packed, bias, window,
+                           asymmetric=depthwise or varied, column_first=varied and not depthwise)
 
 
 # ---- integers ------------------------------------------------------------------------------------------------

@@ -122,11 +122,11 @@ def lines_as_pixels(operands, window):
 
     Lines of a few pixels do not fill a tile; together they do, at the price of products with zeros.
     """
-    x, w, y = operands.x, operands.w, operands.y
+    x, y = operands.x, operands.y
     n, h, width, c = x.shape
     _, oh, out, columns = y.shape
     if (not 0 < width <= min(SHORT_LINE, 2 * window.fw) or window.fh == 1 or oh < 8 or window.groups > 1
-            or x.dtype not in ("float32", "int8") or (x.dtype == "float32") != (w.dtype == "float32")
+            or x.dtype not in ("float32", "int8")
             or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))):
         return window
     layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])

@@ -176,10 +176,12 @@ def hybrid(node, images, out, packed, bias, window, *, asymmetric, column_first=
     phase = window.shared and not window.transposed
     pixels = scratch[0].value.view(*window.x_view) if phase else None
     scales = per_channel(packed.value.scales, out.shape[3] // window.pixels)
+    if window.pixels > 1:
+        scales = np.tile(scales, window.pixels)
     if window.transposed:
         padding = np.zeros(padded(out.shape[3]) - out.shape[3], np.float32)
         bias = np.zeros(out.shape[3], np.float32) if bias is None else bias
-        scales = np.concatenate((np.tile(scales, window.pixels), padding))
+        scales = np.concatenate((scales, padding))
         bias = np.concatenate((bias, padding))
     q, row_scales, row_zeros, padding = scratch
     return Call("hybrid.ConvHybrid", images, out, packed, bias,

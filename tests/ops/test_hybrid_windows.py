@@ -1,4 +1,4 @@
-"""CONV_2D of float32 images in groups, with 8-bit weights that have a scale for each filter."""
+"""CONV_2D of float32 images and integer weights: groups, and lines so short that one counts as a pixel."""
 import numpy as np
 import pytest
 
@@ -25,3 +25,22 @@ def test_images_have_a_zero_point_whether_scales_differ_or_not(taps, c, same):
     m.outputs([y])
     data = [rng.normal(size=(1, 9, 7, groups * c)).astype(np.float32)]
     check(m.build(), data, run_peer(m.build(), data), f"{taps}, {c} channels")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+@pytest.mark.parametrize("scales", [1, 6])
+@pytest.mark.parametrize("width, taps, stride", [(1, (3, 3), 1), (2, (4, 1), 2), (3, (3, 5), 1), (4, (5, 2), 2)])
+def test_lines_count_as_pixels(width, taps, stride, scales, dtype):
+    peer()
+    rng, high = np.random.default_rng(width), 7 if dtype == "int4" else 127
+    m = ModelBuilder()
+    size = 2, -(-19 // stride), -(-width // stride), 6
+    x, y = m.tensor("x", (2, 19, width, 5), "float32"), m.tensor("y", size, "float32")
+    weights = rng.integers(-high, high, (6, *taps, 5)).astype(np.int8)
+    w = m.constant("w", weights, rng.uniform(0.005, 0.02, scales), np.zeros(scales, np.int64), dtype=dtype)
+    b = m.constant("b", rng.normal(size=6).astype(np.float32))
+    m.operator("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=stride, stride_w=stride)
+    m.inputs([x])
+    m.outputs([y])
+    data = [rng.normal(size=(2, 19, width, 5)).astype(np.float32)]
+    check(m.build(), data, run_peer(m.build(), data), f"width {width}, {taps}, {scales} scales")
