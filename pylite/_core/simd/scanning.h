@@ -338,26 +338,38 @@ ROWS(local_response) {
     pl_each(all, x, 1, 0, y);
   }
 }
+/* copy_strided() for elements of any size, with the longer one of both loops inside. */
+static void pl_sequence(const pl_slots *slots, int64_t item, int64_t rows, int64_t cols, const uint8_t *x,
+                        ptrdiff_t xrow, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol) {
+  if (rows > cols) {
+    pl_sequence(slots, item, cols, rows, x, xcol, xrow, y, ycol, yrow);
+  } else if (item <= 16 && (item & (item - 1)) == 0) {
+    slots->copy_strided((size_t)item, (size_t)rows, (size_t)cols, x, xrow, xcol, y, yrow, ycol);
+  } else {
+    for (; rows > 0; rows--, x += xrow, y += yrow) slots->copy_runs((size_t)cols, (size_t)item, x, xcol, y, ycol);
+  }
+}
 /* y[o, p, m, q] = x with its first lengths[b] elements reversed along the axis p or q, b being the index along the
  * other;
  * p: x, lengths, y; n: sizes of p, m and q, bytes of an element, is p the reversed axis?, bytes of a length */
 ROWS(reverse_sequence) {
   const int64_t ps = t->n[0], ms = t->n[1], qs = t->n[2], item = t->n[3], along_p = t->n[4], length_item = t->n[5];
+  const int64_t line = qs * item, batches = along_p ? qs : ps, size = along_p ? ps : qs;
+  const int64_t next = along_p ? item : ms * line, step = along_p ? ms * line : item; /* bytes along the two axes */
   for (ptrdiff_t o = begin; o < end; o++)
-    for (ptrdiff_t p = 0; p < ps; p++)
-      for (ptrdiff_t m = 0; m < ms; m++)
-        for (ptrdiff_t q = 0; q < qs; q++) {
-          const ptrdiff_t b = along_p ? q : p, along = along_p ? p : q;
-          const int64_t length = length_item == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b];
-          if (length < 0 || length > (along_p ? ps : qs)) {
-            t->status = 1;
-            return;
-          }
-          const ptrdiff_t from = along < length ? length - 1 - along : along;
-          const ptrdiff_t target = ((o * ps + p) * ms + m) * qs + q;
-          const ptrdiff_t source = ((o * ps + (along_p ? from : p)) * ms + m) * qs + (along_p ? q : from);
-          memcpy(P(char, 2) + target * item, P(char, 0) + source * item, (size_t)item);
-        }
+    for (int64_t b = 0; b < batches; b++) {
+      const int64_t length = length_item == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b], at = o * ps * ms * line + b * next;
+      if (length < 0 || length > size) {
+        t->status = 1;
+        return;
+      }
+      const uint8_t *x = P(uint8_t, 0) + at;
+      uint8_t *y = P(uint8_t, 2) + at;
+      pl_sequence(t->slots, item, ms, length, x + (length - 1) * step, line, -step, y, line, step);
+      x += length * step, y += length * step;
+      if (along_p) pl_sequence(t->slots, item, ms, size - length, x, line, step, y, line, step);
+      else t->slots->copy_runs((size_t)ms, (size_t)((size - length) * item), x, line, y, line);
+    }
 }
 /* Broadcasts the shape y with the shape x, in place; p: x, y; n: bytes of a size */
 ROWS(broadcast_sizes) {
