@@ -210,35 +210,36 @@ PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) 
 }
 
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */
-static void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
-  uint32_t k0 = key[0], k1 = key[1], c[4];
-  memcpy(c, counter, sizeof c);
+PL_FAST PL_INLINE void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
+  uint32_t k0 = key[0], k1 = key[1], c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+  PL_UNROLL
   for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
-    uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
-    memcpy(c, next, sizeof c);
+    const uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+    c0 = (uint32_t)(b >> 32) ^ c1 ^ k0, c1 = (uint32_t)b;
+    c2 = (uint32_t)(a >> 32) ^ c3 ^ k1, c3 = (uint32_t)a;
   }
-  memcpy(out, c, sizeof c);
+  out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
-static void pl_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]) {
+PL_FAST PL_INLINE void pl_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]) {
   static const uint8_t turns[8] = {13, 15, 26, 6, 17, 29, 16, 24};
   const uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDAu};
   uint32_t a = counter[0] + keys[0], b = counter[1] + keys[1];
-  for (int round = 0; round < 20; round++) {
-    int turn = turns[round % 8];
-    a += b;
-    b = (b << turn | b >> (32 - turn)) ^ a;
-    if (round % 4 == 3) {
-      int group = round / 4 + 1;
-      a += keys[group % 3];
-      b += keys[(group + 1) % 3] + (uint32_t)group;
+  PL_UNROLL
+  for (int group = 1; group < 6; group++) {
+    PL_UNROLL
+    for (int i = 0; i < 4; i++) {
+      const int turn = turns[(group - 1) % 2 * 4 + i];
+      a += b;
+      b = (b << turn | b >> (32 - turn)) ^ a;
     }
+    a += keys[group % 3];
+    b += keys[(group + 1) % 3] + (uint32_t)group;
   }
   out[0] = a;
   out[1] = b;
 }
 /* counter += count, in 128 bits */
-static void pl_skip(uint32_t counter[4], uint64_t count) {
+PL_FAST PL_INLINE void pl_skip(uint32_t counter[4], uint64_t count) {
   for (int i = 0; i < 4; i++) {
     uint64_t sum = counter[i] + (count & 0xFFFFFFFFu);
     counter[i] = (uint32_t)sum;
@@ -382,7 +383,7 @@ ROWS(broadcast_sizes) {
   }
 }
 /* Random float32, uniform in [0, 1) or standard normal; p: key and counter, y; n: elements of y, are they normal? */
-ROWS(uniform) {
+PL_FAST ROWS(uniform) {
   uint32_t *state = P(uint32_t, 0), bits[4];
   float *y = P(float, 1), pair[2];
   const int64_t n = t->n[0], normal = t->n[1];
@@ -433,7 +434,7 @@ ROWS(multinomial) {
 }
 /* Random bits; p: state, next state, bits; n: uint32 of a state (4 or 6), uint32 of bits, 1 for Threefry or 0 for
  * Philox */
-ROWS(random_bits) {
+PL_FAST ROWS(random_bits) {
   uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
   const int64_t words = t->n[0], n = t->n[1], threefry = t->n[2];
   const int upper = words == 6 ? 4 : 0, width = threefry ? 2 : 4;
