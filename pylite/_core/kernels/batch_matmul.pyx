@@ -38,7 +38,8 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
     ROUND = 4               # matrices that are packed at run time before their products are computed
-    FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves
+    FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves,
+    DEEP = 64               # if rows have this length
     ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     STRIP_GRAIN = 16384     # least number of products for a thread that does so
@@ -242,7 +243,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     p.requantize.bias = s.panels.bias if s.panels.bias != NULL else bias
     if p.finish == HYBRID:
         quantize(&p.rows.bytes.quantized, pool)
-    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.right.depth == 1:
+    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.k >= DEEP and s.right.depth == 1:
         s.strips = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.strips, 1 + STRIP_GRAIN // (STRIP * max(s.k, <ptrdiff_t>1)),
                      multiply_strips, s)
