@@ -26,11 +26,17 @@ _FAST = {"float32": ("f32", "2f", _REALS), "float16": ("f16", "2f", _REALS), "in
          "int32": ("i32", "2i", LIMITS["int32"]), "int64": ("i64", "2q", LIMITS["int64"])}
 
 
+_ON_BOOLS = {"add": "or_bool", "maximum": "or_bool", "or": "or_bool", "mul": "and_bool", "minimum": "and_bool",
+             "and": "and_bool"}
+
+
 def combining(op, dtype):
     """(micro-kernel, parameters) that join two operands of one type to a third."""
     if dtype in _FAST and op in ("add", "mul", "maximum", "minimum"):
         suffix, layout, limits = _FAST[dtype]
         return f"{op}_{suffix}", pack(layout, *limits)
+    if dtype == "bool" and op in _ON_BOOLS:
+        return _ON_BOOLS[op], b"\0"
     if dtype in ("int8", "uint8") and op in ("maximum", "minimum"):
         return f"{op}_{dtype[0]}8", b"\0"
     if dtype in ("int8", "uint8") and op == "add":

@@ -89,6 +89,7 @@ def test_combining_prefers_a_specialized_micro_kernel():
 
 @pytest.mark.parametrize(("name", "dtype", "kernel"), [
     ("STABLEHLO_ADD", "float16", "add_f16"), ("STABLEHLO_MULTIPLY", "int16", "mul_i16"),
+    ("STABLEHLO_ADD", "bool", "or_bool"), ("STABLEHLO_AND", "bool", "and_bool"),
     ("STABLEHLO_MAXIMUM", "float32", "maximum_f32"), ("STABLEHLO_MINIMUM", "int8", "minimum_i8")])
 def test_stablehlo_has_micro_kernels_of_its_own_types(name, dtype, kernel):
     m = ModelBuilder()
