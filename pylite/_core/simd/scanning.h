@@ -301,6 +301,7 @@ ROWS(top_k) {
     for (ptrdiff_t i = 0; i < k; i++) {
       if (item == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
       else if (item == 1) y[i] = x[index[i]];
+      else if (item == 2) memcpy(y + 2 * i, x + 2 * index[i], 2);
       else memcpy(y + i * item, x + index[i] * item, (size_t)item);
       if (index_item == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
       else P(int32_t, 2)[row * k + i] = (int32_t)index[i];
