@@ -39,8 +39,8 @@ def combining(op, dtype):
         return _ON_BOOLS[op], b"\0"
     if dtype in ("int8", "uint8") and op in ("maximum", "minimum"):
         return f"{op}_{dtype[0]}8", b"\0"
-    if dtype in ("int8", "uint8") and op == "add":
-        return "add_i8", b"\0"
+    if dtype in ("int8", "uint8") and op in ("add", "mul"):
+        return f"{op}_i8", b"\0"
     return "wide_binary", binary_parameters(op, dtype, dtype)
 
 

@@ -84,13 +84,14 @@ def test_combining_prefers_a_specialized_micro_kernel():
     assert wide.combining("add", "int32")[0] == "add_i32"
     assert wide.combining("maximum", "float32")[0] == "maximum_f32"
     assert wide.combining("minimum", "uint8")[0] == "minimum_u8"
-    assert wide.combining("mul", "int8")[0] == "wide_binary"
+    assert wide.combining("mul", "uint16")[0] == "wide_binary"
 
 
 @pytest.mark.parametrize(("name", "dtype", "kernel"), [
     ("STABLEHLO_ADD", "float16", "add_f16"), ("STABLEHLO_MULTIPLY", "int16", "mul_i16"),
-    ("STABLEHLO_ADD", "bool", "or_bool"), ("STABLEHLO_AND", "bool", "and_bool"),
-    ("STABLEHLO_MAXIMUM", "float32", "maximum_f32"), ("STABLEHLO_MINIMUM", "int8", "minimum_i8")])
+    ("STABLEHLO_MULTIPLY", "int8", "mul_i8"), ("STABLEHLO_ADD", "bool", "or_bool"),
+    ("STABLEHLO_AND", "bool", "and_bool"), ("STABLEHLO_MAXIMUM", "float32", "maximum_f32"),
+    ("STABLEHLO_MINIMUM", "int8", "minimum_i8")])
 def test_stablehlo_has_micro_kernels_of_its_own_types(name, dtype, kernel):
     m = ModelBuilder()
     a, b, y = (m.tensor(word, (5,), dtype) for word in "aby")
