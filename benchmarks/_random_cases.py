@@ -135,6 +135,13 @@ def binary(draw, op, dtypes, result=None, rescaled=False, low=-3.0):
                 [Output(shape, result) if result else output(shape, dtype, rescaled)])
 
 
+@draws("STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM")
+def equal_shapes(draw, op):
+    dtype, shape = draw.choice(*ANY), draw.shape()
+    x, y = (Operand(draw.array(shape, dtype)) for _ in range(2))
+    return Case(op, f"{dtype} {shape}", [x, y], [Output(shape, dtype)])
+
+
 @draws("SELECT_V2")
 def select(draw, op):
     dtype, x = draw.choice(*ANY), draw.shape(ranks=(2, 3, 4))
@@ -219,6 +226,21 @@ def moved(draw, op):
          "TILE": lambda: np.multiply(shape, how)}.get(op, lambda: np.add(shape, np.sum(how, 1)))()
     return Case(op, f"{dtype} {x} {how}", [draw.operand(x, dtype), number(how)], [output(y, dtype)],
                 {"mode": "REFLECT"} if op == "MIRROR_PAD" else {})
+
+
+@draws("REVERSE_SEQUENCE")
+def reversed_sequences(draw, op):
+    dtype, shape = draw.choice(*NUMBERS), draw.shape(ranks=(2, 3, 4))
+    seq, batch = map(int, draw.rng.permutation(len(shape))[:2])
+    lengths = Operand(draw.rng.integers(1, shape[seq] + 1, shape[batch]).astype(np.int32))
+    return Case(op, f"{dtype} {shape} along {seq}, batch {batch}", [draw.operand(shape, dtype), lengths],
+                [output(shape, dtype)], {"seq_dim": seq, "batch_dim": batch})
+
+
+@draws("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL")
+def random_numbers(draw, op):
+    shape = draw.shape(most=50000)
+    return Case(op, f"float32 {shape}", [Operand(np.array(shape, np.int32))], [Output(shape)], {"seed": 1, "seed2": 2})
 
 
 @draws("SLICE")

@@ -119,7 +119,7 @@ def _packed(kind, w, matrices, layout):
 def _packing_scratch(kind, matrices, n, k):
     """Memory for the panels and column sums of as many matrices (k, n); None for what fits on the stack."""
     itemsize = {"float32": 4, "int16": 2}.get(kind, 1)
-    depth, columns = products.padded(k) if itemsize == 1 else k, matrices * n
+    depth, columns = k if kind == "float32" else products.padded(k), matrices * n
     size = matrices * itemsize * products.padded(n) * depth
     return {"scratch": Scratch((size,), "uint8") if size > STACK_BYTES else None,
             "scratch_sums": Scratch((columns,), "int32") if columns > STACK_SUMS else None}

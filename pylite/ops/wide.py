@@ -14,12 +14,20 @@ def wide_unary(node, op):
 
 
 def wide_binary(node, op, operands=None):
-    """y = op(a, b), with broadcasting; a and b of one type."""
-    return binary(node, "wide_binary", binary_parameters(op, node.inputs[0].dtype, node.outputs[0].dtype), operands)
+    """y = op(a, b), with broadcasting; a and b of one type.  A micro-kernel of that type is faster, if there is one."""
+    x_dtype, y_dtype = node.inputs[0].dtype, node.outputs[0].dtype
+    kernel, p = combining(op, x_dtype) if x_dtype == y_dtype else (
+        "wide_binary", binary_parameters(op, x_dtype, y_dtype))
+    return binary(node, kernel, p, operands)
 
 
-_FAST = {"float32": ("f32", "2f", (float("-inf"), float("inf"))), "int16": ("i16", "2i", LIMITS["int16"]),
+_REALS = (float("-inf"), float("inf"))
+_FAST = {"float32": ("f32", "2f", _REALS), "float16": ("f16", "2f", _REALS), "int16": ("i16", "2i", LIMITS["int16"]),
          "int32": ("i32", "2i", LIMITS["int32"]), "int64": ("i64", "2q", LIMITS["int64"])}
+
+
+_ON_BOOLS = {"add": "or_bool", "maximum": "or_bool", "or": "or_bool", "mul": "and_bool", "minimum": "and_bool",
+             "and": "and_bool"}
 
 
 def combining(op, dtype):
@@ -27,8 +35,12 @@ def combining(op, dtype):
     if dtype in _FAST and op in ("add", "mul", "maximum", "minimum"):
         suffix, layout, limits = _FAST[dtype]
         return f"{op}_{suffix}", pack(layout, *limits)
-    if op == "add" and dtype in ("int8", "uint8"):
-        return "add_i8", b"\0"
+    if dtype == "bool" and op in _ON_BOOLS:
+        return _ON_BOOLS[op], b"\0"
+    if dtype in ("int8", "uint8") and op in ("maximum", "minimum"):
+        return f"{op}_{dtype[0]}8", b"\0"
+    if dtype in ("int8", "uint8") and op in ("add", "mul"):
+        return f"{op}_i8", b"\0"
     return "wide_binary", binary_parameters(op, dtype, dtype)
 
 

@@ -286,14 +286,17 @@ def ops_registered() -> bool:
     return registry is not None and not registry.default.is_plain()
 
 
+# Tells builds of one version apart.  An upgrade may replace or remove the file while the process still runs this build.
+_library = os.stat(simd.__file__)
+
+
 def build() -> str:
     """The versions of pylite, Python and numpy on which plans depend."""
-    library = os.stat(simd.__file__)        # tells builds of one version apart
-    time = library.st_mtime
+    time = _library.st_mtime
     if os.path.dirname(simd.__file__) != os.path.dirname(_core.__file__):       # an editable install: edits count
         from pylite.runtime.cache_files import last_edit
         time = max(time, last_edit(os.path.dirname(pylite.__file__)))
-    return (f"{pylite.__version__} {library.st_size} {int(time)} {sys.implementation.cache_tag} {np.__version__} "
+    return (f"{pylite.__version__} {_library.st_size} {int(time)} {sys.implementation.cache_tag} {np.__version__} "
             f"{os.uname().machine} {sys.maxsize:x}")
 
 

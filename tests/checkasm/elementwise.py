@@ -192,7 +192,7 @@ BINARY = {
     **{f"{name}_q8": (B, B, B, values(256, lambda draw: [draw.integer(0, 1)])) for name in ("less", "equal")},
     **{name: (SUFFIXES[name[-3:]], SUFFIXES[name[-3:]], B, lambda draw: packed("i", draw.integer(0, 1)))
        for name in SLOTS if name.startswith(("less", "equal")) and name[-3:] in SUFFIXES},
-    "add_i8": (B, B, B, nothing), "and_bool": (B, B, B, nothing), "or_bool": (B, B, B, nothing),
+    **dict.fromkeys(("add_i8", "mul_i8", "and_bool", "or_bool"), (B, B, B, nothing)),
     "equal_q16": (S, S, B, lambda draw: packed("7i", draw.integer(0, 1), 0, draw.multiplier(), -draw.integer(0, 9), 0,
                                                draw.multiplier(), -draw.integer(0, 9))),
     "real_q": (S, S, S, lambda draw: packed(

@@ -319,7 +319,7 @@ def winograd_out(draw):
 
 @check("gemm_s64", rounds=40)
 def gemm_s64(draw):
-    rows, n, depth = draw.integer(1, 6), draw.integer(1, 9), draw.size(200, 256)
+    rows, n, depth = draw.integer(1, 6), draw.integer(1, 9), 16 * draw.size(40, 16)
     if draw.bench:
         rows, n = 4, 8
     chunk = 256 if draw.bench else draw.choice(1, 16, 256)

@@ -7,7 +7,7 @@ from pylite.errors import OpError
 from pylite.interpreter import Interpreter
 from pylite.schema import flex, load
 from pylite.schema.builder import ModelBuilder
-from tests.tools.oneop import differential, run_peer
+from tests.tools.oneop import differential, run_peer, run_pylite
 
 NAME = "TFLite_Detection_PostProcess"
 
@@ -139,6 +139,23 @@ def non_max_suppression(m, rng, name, sigma=()):
     m.inputs(inputs[:2])
     m.outputs(outputs)
     return [boxes, scores]
+
+
+def test_more_boxes_are_chosen_than_are_kept_in_order():
+    """200 boxes apart from each other, each twice: the ones with the lower scores are suppressed."""
+    places, order = np.arange(200, dtype=np.float32)[:, None], np.random.default_rng(0).permutation(400)
+    boxes = np.tile(np.concatenate([places + 0.5, places, places, places + 0.5], 1), (2, 1))[order]
+    scores = np.linspace(1, 0.1, 400, dtype=np.float32)[order]
+    m = ModelBuilder()
+    inputs = [m.tensor("boxes", boxes.shape), m.tensor("scores", scores.shape), m.constant("most", np.int32(300)),
+              m.constant("overlap", np.float32(0.5)), m.constant("least", np.float32(0))]
+    outputs = [m.tensor("chosen", (300,), "int32"), m.tensor("count", (), "int32")]
+    m.operator("NON_MAX_SUPPRESSION_V4", inputs, outputs)
+    m.inputs(inputs[:2])
+    m.outputs(outputs)
+    chosen, count = run_pylite(m.build(), [boxes, scores])
+    assert count == 200
+    np.testing.assert_array_equal(order[chosen[:200]], np.arange(200))
 
 
 @differential("float32", count=40)

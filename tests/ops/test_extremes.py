@@ -9,9 +9,10 @@ from tests.tools.resources import peer
 
 # Ops whose outputs may differ: docs/numerics.md, "Extreme operands", says how, or the section named here.  Those in
 # FLOAT32 may only for operands of this type.
-FLOAT32 = {"DIV", "MUL", "PRELU", "BATCH_MATMUL", "FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "HARD_SWISH",
-           "RESIZE_BILINEAR", "RFFT2D", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNIQUE",
-           "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "LOCAL_RESPONSE_NORMALIZATION"}     # section 8
+FLOAT32 = {"DIV", "MUL", "STABLEHLO_MULTIPLY", "PRELU", "BATCH_MATMUL", "FULLY_CONNECTED", "CONV_2D",
+           "DEPTHWISE_CONV_2D", "HARD_SWISH", "RESIZE_BILINEAR", "RFFT2D", "UNSORTED_SEGMENT_MAX",
+           "UNSORTED_SEGMENT_MIN", "UNIQUE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5",
+           "LOCAL_RESPONSE_NORMALIZATION"}     # section 8
 DECIDED = {
     "GELU", "TRANSPOSE_CONV", "ONE_HOT", "MATRIX_DIAG", "MATRIX_SET_DIAG", "FILL",
     "SUM",                                      # section 8

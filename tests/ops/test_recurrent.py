@@ -208,6 +208,24 @@ def test_basic_lstm(m, rng, kind):
     return [rng.standard_normal(shape).astype(np.float32) for shape in ((rows, depth), (rows, cells), (rows, cells))]
 
 
+def test_basic_lstm_of_more_cells_than_a_block():
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    rows, depth, cells = 2, 3, 300
+    shapes = (rows, depth), (rows, cells), (rows, cells), (4 * cells, depth + cells), (4 * cells,)
+    x, h, c, w, b = [rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes]
+    inputs = [m.tensor("x", x.shape), m.tensor("h", h.shape), m.tensor("c", c.shape)]
+    outputs = [m.tensor(f"y{i}", (rows, n)) for i, n in enumerate((cells, cells, depth + cells, 4 * cells))]
+    m.operator("LSTM", [*inputs[:2], m.constant("w", w), m.constant("b", b), inputs[2]], outputs, version=2,
+               kernel_type="BASIC", **TANH)
+    m.inputs(inputs)
+    m.outputs(outputs[:2])
+    add, new, forget, show = np.split(np.concatenate([x, h], 1) @ w.T + b, 4, 1)
+    state = np.tanh(new) / (1 + np.exp(-add)) + c / (1 + np.exp(-forget))
+    got = run_pylite(m.build(), [x, h, c])
+    np.testing.assert_allclose(got[1], state, atol=1e-5)
+    np.testing.assert_allclose(got[0], np.tanh(state) / (1 + np.exp(-show)), atol=1e-5)
+
+
 def one_or_two_rows(kind, rows, steps):
     """(model of a bidirectional LSTM, its input): all rows are equal, and the weights are the same for any `rows`."""
     rng, m = np.random.default_rng(steps), ModelBuilder()

@@ -10,6 +10,8 @@ from pylite._core import simd
 from pylite._core.kernels import kernel_class
 from pylite.ir.graph import NUMPY_DTYPES
 from pylite.ops import wide
+from pylite.schema.builder import ModelBuilder
+from tests.tools.graphs import lowered
 
 UNARY = {"abs": np.abs, "neg": np.negative, "sign": np.sign, "square": np.square, "floor": np.floor, "ceil": np.ceil,
          "round": np.rint, "sin": np.sin, "cos": np.cos, "tanh": np.tanh}
@@ -81,4 +83,20 @@ def test_unsupported_types_and_ops_are_refused(name, words):
 def test_combining_prefers_a_specialized_micro_kernel():
     assert wide.combining("add", "int32")[0] == "add_i32"
     assert wide.combining("maximum", "float32")[0] == "maximum_f32"
-    assert wide.combining("mul", "int8")[0] == "wide_binary"
+    assert wide.combining("minimum", "uint8")[0] == "minimum_u8"
+    assert wide.combining("mul", "uint16")[0] == "wide_binary"
+
+
+@pytest.mark.parametrize(("name", "dtype", "kernel"), [
+    ("STABLEHLO_ADD", "float16", "add_f16"), ("STABLEHLO_MULTIPLY", "int16", "mul_i16"),
+    ("STABLEHLO_MULTIPLY", "int8", "mul_i8"), ("STABLEHLO_ADD", "bool", "or_bool"),
+    ("STABLEHLO_AND", "bool", "and_bool"), ("STABLEHLO_MAXIMUM", "float32", "maximum_f32"),
+    ("STABLEHLO_MINIMUM", "int8", "minimum_i8")])
+def test_stablehlo_has_micro_kernels_of_its_own_types(name, dtype, kernel):
+    m = ModelBuilder()
+    a, b, y = (m.tensor(word, (5,), dtype) for word in "aby")
+    m.operator(name, [a, b], [y])
+    m.inputs([a, b])
+    m.outputs([y])
+    call, = lowered(m.build()).calls
+    assert kernel in call.args

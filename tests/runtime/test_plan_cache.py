@@ -29,6 +29,14 @@ def folder(tmp_path):
     return path
 
 
+def test_the_library_may_be_removed_while_it_is_in_use(folder, monkeypatch):
+    """An upgrade does that to programs that keep running."""
+    monkeypatch.setattr(simd, "__file__", os.path.join(os.path.dirname(simd.__file__), "removed.so"))
+    model = network()
+    filled(folder, model)
+    assert planned(pylite.Interpreter(model_content=model, cache_dir=folder))
+
+
 @pytest.mark.parametrize("level", simd.available())
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("preserve", [False, True])

@@ -38,7 +38,8 @@ cdef enum:                  # operands, in the order of ARRAYS
 cdef enum:
     DEPTH = 1024            # elements of a row that are transposed at a time
     ROUND = 4               # matrices that are packed at run time before their products are computed
-    FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves
+    FEW_ROWS = 2            # up to this number of rows of x, packing w at run time takes longer than it saves,
+    DEEP = 64               # if rows have this length
     ROWS = 64               # rows of floats in a piece, rounded down to whole tiles
     STRIP = 32              # columns of w that a thread multiplies at a time without packing them
     STRIP_GRAIN = 16384     # least number of products for a thread that does so
@@ -176,7 +177,7 @@ cdef class BatchMatmul(Kernel):
             word_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 2, 2)
             self.set_parameters()
-            s.panels.nbytes = s.n * s.k * 2
+            s.panels.nbytes = s.n * p.padded_depth * 2
         else:
             byte_product.set_sizes(p, s.n, 1, s.k)
             self.set_matrices(arrays, 1, 1 if p.finish == REQUANTIZE else 4)
@@ -242,7 +243,7 @@ cdef int batch_matmul(BatchMatmul self, pl_pool *pool) noexcept nogil:
     p.requantize.bias = s.panels.bias if s.panels.bias != NULL else bias
     if p.finish == HYBRID:
         quantize(&p.rows.bytes.quantized, pool)
-    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.right.depth == 1:
+    if s.kind == FLOAT and s.packs and s.m <= FEW_ROWS and s.k >= DEEP and s.right.depth == 1:
         s.strips = (s.n + STRIP - 1) // STRIP
         parallel_for(pool, s.products * s.strips, 1 + STRIP_GRAIN // (STRIP * max(s.k, <ptrdiff_t>1)),
                      multiply_strips, s)
@@ -289,12 +290,9 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
     """Pack panels begin to end - 1 of this round's matrices, in the form of the product's panels."""
     cdef Batch *s = <Batch *>ctx
     cdef const Product *p = &s.product
-    cdef ptrdiff_t i, j, k, first, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
-    cdef const int8_t *bytes
-    cdef const int16_t *words
+    cdef ptrdiff_t i, first, j0, n, width, matrix, sj = s.right.column, sk = s.right.depth
     cdef const uint8_t *w
     cdef uint8_t *panel
-    cdef int16_t *words_panel
     for i in range(begin, end):
         matrix, j0 = i // s.panels.count, i % s.panels.count * p.tile.nr
         n, width = min(<ptrdiff_t>p.tile.nr, s.n - j0), min(<ptrdiff_t>p.tile.nr, p.padded_columns - j0)
@@ -309,14 +307,31 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
                 memset(panel, 0, width * s.k * 4)
             slots.copy_runs(s.k, n * 4, w, sk * 4, panel, width * 4)
         elif s.kind == WORDS:
-            words_panel = <int16_t *>panel + j0 * s.k
-            words, bytes = <const int16_t *>s.right.data + first, <const int8_t *>s.right.data + first
-            for j in range(n):
-                for k in range(s.k):
-                    words_panel[j * s.k + k] = bytes[j * sj + k * sk] if s.right.item == 1 else words[j * sj + k * sk]
+            pack_words(s, <const uint8_t *>s.right.data + first * s.right.item, n, panel + j0 * p.padded_depth * 2)
         else:
             pack_bytes(s, <const uint8_t *>s.right.data + first, n, width, panel + j0 * p.padded_depth,
                        <int32_t *>p.sums + matrix * s.n + j0)
+
+
+cdef void pack_words(const Batch *s, const uint8_t *w, ptrdiff_t n, uint8_t *panel) noexcept nogil:
+    """Pack n columns of w, int8 or int16, as int16 with zeros behind the depth."""
+    cdef ptrdiff_t _j, item = s.right.item, pitch = s.product.padded_depth * 2
+    memset(panel, 0, n * pitch)
+    if s.right.depth == 1:
+        slots.copy_runs(n, s.k * item, w, s.right.column * item, panel, pitch)
+    else:
+        slots.copy_transposed(item, n, s.k, w, s.right.depth * item, panel, pitch)
+    if item == 1:                       # widened in place, from the end
+        for _j in range(n):
+            widen(s.k, <const int8_t *>panel, <int16_t *>panel)
+            panel += pitch
+
+
+cdef void widen(ptrdiff_t n, const int8_t *x, int16_t *y) noexcept nogil:
+    """Convert n elements; y is the memory of x."""
+    while n > 0:
+        n -= 1
+        y[n] = x[n]
 
 
 cdef void pack_bytes(const Batch *s, const uint8_t *w, ptrdiff_t n, ptrdiff_t width, uint8_t *panel,

@@ -5,7 +5,7 @@ from libc.stdint cimport int16_t, uint8_t
 
 from pylite._core.product.images cimport ImageProduct, Images
 from pylite._core.product.product cimport Product
-from pylite._core.product.words cimport run_product, set_finish, set_sizes
+from pylite._core.product.words cimport padded, run_product, set_finish, set_sizes
 from pylite._core.run.kernel cimport Strided, kernel_fn
 from pylite._core.simd cimport memory_of, pl_pool
 
@@ -13,9 +13,15 @@ from pylite._core.kernels.packing import arranged
 
 
 def pack_s16(w, layout=None):
-    """8- or 16-bit weights (columns, ...) as int16 (columns, depth); layout: see packing.arranged."""
+    """8- or 16-bit weights (columns, ...) as int16 (columns, padded depth), with zeros behind the depth.
+
+    layout: see packing.arranged.
+    """
     w = arranged(w, layout)
-    return np.ascontiguousarray(w.reshape(w.shape[0], w.size // w.shape[0] if w.size else 0), np.int16)
+    depth = w.size // w.shape[0] if w.size else 0
+    packed = np.zeros((w.shape[0], padded(depth)), np.int16)
+    packed[:, :depth] = w.reshape(w.shape[0], depth)
+    return packed
 
 
 cdef class Conv16(ImageProduct):

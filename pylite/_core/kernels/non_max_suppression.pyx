@@ -6,6 +6,9 @@ from pylite._core.kernels.boxes cimport Box, overlap
 from pylite._core.run.kernel cimport Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool
 
+cdef enum:
+    KEPT = 128              # most chosen boxes whose corners are kept in order
+
 
 cdef struct Candidate:
     float score
@@ -68,19 +71,24 @@ cdef Box sorted_box(const float *corners) noexcept nogil:
     return box
 
 
-cdef inline bint suppress(NonMaxSuppression self, Candidate *candidate, Py_ssize_t taken) noexcept nogil:
-    """Is a candidate suppressed by a chosen box from `begin` to `taken` - 1?  With sigma, they lower its score."""
+cdef inline bint suppress(NonMaxSuppression self, Candidate *candidate, const Box *kept,
+                          Py_ssize_t taken) noexcept nogil:
+    """Is a candidate suppressed by a chosen box from `begin` to `taken` - 1?  With sigma, they lower its score.
+
+    kept: the first KEPT of the chosen boxes.
+    """
     cdef Py_ssize_t i
+    cdef float iou_threshold = self.iou_threshold[0], score_threshold = self.score_threshold[0]
     cdef Box other, box = sorted_box(&self.boxes[candidate.index, 0])
     cdef float iou, sigma = self.sigma[0] if self.sigma is not None else 0
     for i in range(taken - 1, candidate.begin - 1, -1):
-        other = sorted_box(&self.boxes[self.chosen[i], 0])
+        other = kept[i] if i < KEPT else sorted_box(&self.boxes[self.chosen[i], 0])
         iou = overlap(&box, &other)
-        if iou >= self.iou_threshold[0]:
+        if iou >= iou_threshold:
             return True
         if sigma > 0:
             candidate.score = candidate.score * expf(-0.5 / sigma * iou * iou)
-        if candidate.score <= self.score_threshold[0]:
+        if candidate.score <= score_threshold:
             break
     return False
 
@@ -89,6 +97,7 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
     cdef Py_ssize_t i, n = 0, taken = 0, most = self.chosen.shape[0]
     cdef Candidate *heap
     cdef Candidate candidate
+    cdef Box kept[KEPT]
     cdef float score, lowest = self.score_threshold[0]
     for i in range(most):
         self.chosen[i] = 0
@@ -109,11 +118,13 @@ cdef int non_max_suppression(NonMaxSuppression self, pl_pool *pool) noexcept nog
         pop(heap, n)
         n -= 1
         score = candidate.score
-        if suppress(self, &candidate, taken):
+        if suppress(self, &candidate, kept, taken):
             continue
         candidate.begin = <int32_t>taken
         if candidate.score == score:
             self.chosen[taken] = candidate.index
+            if taken < KEPT:
+                kept[taken] = sorted_box(&self.boxes[candidate.index, 0])
             if self.chosen_scores is not None:
                 self.chosen_scores[taken] = score
             taken += 1

@@ -5,6 +5,9 @@ from pylite._core.kernels.recurring cimport Activation, activate, set_activation
 from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, slots
 
+cdef enum:
+    BLOCK = 128             # cells of a basic LSTM cell that are computed at once
+
 
 cdef class Svdf(Kernel):
     """The filters of SVDF: filters each feature of a row over the last `steps` steps, and adds up each unit.
@@ -65,20 +68,26 @@ cdef class BasicLstm(Kernel):
 cdef int basic_lstm(BasicLstm s, pl_pool *pool) noexcept nogil:
     cdef ptrdiff_t r, j, cells = s.y.shape[1], size = s.y.shape[0] * cells * sizeof(float)
     for r in range(s.y.shape[0]):
-        for j in range(cells):
-            s.y[r, j] = basic_cell(&s.gates[r, j], cells, &s.c[r, j])
+        j = 0
+        while j < cells:
+            basic_cells(min(<ptrdiff_t>BLOCK, cells - j), &s.gates[r, j], cells, &s.c[r, j], &s.y[r, j])
+            j += BLOCK
     memcpy(&s.h[0, 0], &s.y[0, 0], size)
     memcpy(&s.c_out[0, 0], &s.c[0, 0], size)
     return 0
 
 
-cdef float basic_cell(const float *g, ptrdiff_t step, float *c) noexcept nogil:
-    """Update the state c of a cell; returns its output.  g: its gates, `step` floats apart."""
-    cdef float v[3]
-    cdef float t
-    v[0], v[1], v[2] = g[0], g[2 * step], g[3 * step]
-    slots.logistic_f32(3, v, v, v)
-    slots.tanh_f32(1, g + step, &t, v)
-    c[0] = v[0] * t + v[1] * c[0]
-    slots.tanh_f32(1, c, &t, v)
-    return v[2] * t
+cdef void basic_cells(ptrdiff_t n, const float *g, ptrdiff_t step, float *c, float *y) noexcept nogil:
+    """Update the states c of up to BLOCK cells, and set their outputs y.  g: their gates, each `step` floats apart."""
+    cdef float t[BLOCK]
+    cdef float forget[BLOCK]
+    cdef ptrdiff_t i
+    slots.logistic_f32(n, g, y, y)
+    slots.tanh_f32(n, g + step, t, y)
+    slots.logistic_f32(n, g + 2 * step, forget, y)
+    for i in range(n):
+        c[i] = y[i] * t[i] + forget[i] * c[i]
+    slots.tanh_f32(n, c, t, y)
+    slots.logistic_f32(n, g + 3 * step, y, y)
+    for i in range(n):
+        y[i] *= t[i]

@@ -172,22 +172,28 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
     cdef ptrdiff_t offset = piece.group * p.window.length, length, size = section * p.tile.bytes
     cdef float row[SECTION_DEPTH]       # of float32, until it is converted
     cdef ptrdiff_t done, part
-    cdef int r, segments
+    cdef char *to = a_panel
+    cdef int r, n, segments
     shape[0] = pl_packed_layout(section)
     if p.rows.source == IN_PLACE:
         shape.step = p.rows.floats.step
         return <const char *>p.window.x + offset + (piece.position * p.rows.floats.step + k) * p.x_item
     if p.window.direct and p.window.sw == p.window.length and section == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + piece.position * p.window.sw, piece.rows * section)
-    elif section == p.depth and taps_of(&p.window) * piece.rows <= MAX_SEGMENTS:
-        segments = gather(&p.window, piece.position, piece.rows, offset, src, &length)
-        part = elements(length, p.x_item)
-        size = part * p.tile.bytes
-        for r in range(piece.rows * segments):
-            if 0 < size <= 16 and not p.half:   # 0: a phase of a transposed convolution may have no taps
-                copy_few(a_panel + r * size, src[r], size)
-            else:
-                copy_elements(p, a_panel + r * size, src[r], part)
+    elif section == p.depth and taps_of(&p.window) <= MAX_SEGMENTS:
+        done = 0
+        while done < piece.rows:        # as many rows at once as MAX_SEGMENTS suffice for
+            n = <int>min(piece.rows - done, MAX_SEGMENTS // max(taps_of(&p.window), 1))
+            segments = gather(&p.window, piece.position + done, n, offset, src, &length)
+            part = elements(length, p.x_item)
+            size = part * p.tile.bytes
+            for r in range(n * segments):
+                if 0 < size <= 16 and not p.half:   # 0: a phase of a transposed convolution may have no taps
+                    copy_few(to + r * size, src[r], size)
+                else:
+                    copy_elements(p, to + r * size, src[r], part)
+            to += n * segments * size
+            done += n
     elif p.x_item != p.tile.bytes:
         for r in range(piece.rows):
             done = 0

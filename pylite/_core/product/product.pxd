@@ -84,13 +84,13 @@ cdef struct Product:
     int piece_rows          # most rows of a piece; it may have several tiles
     ptrdiff_t columns, groups       # columns: of one group
     ptrdiff_t depth         # elements of a row: the taps of a window times the channels of a group
-    ptrdiff_t padded_depth, padded_columns  # of the packed panels of one group; words: not set, as nothing is padded
+    ptrdiff_t padded_depth, padded_columns  # of the packed panels of one group; words: no padded_columns
     int x_item, y_item      # floats: bytes of an element in memory, and of a result; bytes: y_item for FLOAT64
     # left operand
     Window window
     Rows rows
     # right operand
-    const uint8_t *panels   # packed, group after group; words: int16 (columns, depth), not packed
+    const uint8_t *panels   # packed, group after group; words: int16 (columns, padded depth)
     const Pairs *pairs      # the matrices of a batch, or NULL
     int w_zero              # bytes: zero point of the weights in the panels
     bint half               # floats: are panels float16, and rows multiplied in it?  Set before set_sizes()

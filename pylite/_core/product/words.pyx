@@ -35,10 +35,15 @@ cdef object set_finish(WordFinish *f, finish):
     return bias, factors
 
 
+cdef ptrdiff_t padded(ptrdiff_t depth) noexcept nogil:
+    """The elements of a packed column: whole vectors, because elements of a remainder take as long as a vector each."""
+    return (depth + 15) & ~<ptrdiff_t>15
+
+
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
     """Set the sizes of p.  columns: of all groups."""
     p.slots, p.groups, p.columns, p.depth = slots, groups, columns // groups, depth
-    p.piece_rows, p.tile.nr = ROWS, COLUMNS
+    p.padded_depth, p.piece_rows, p.tile.nr = padded(depth), ROWS, COLUMNS
 
 
 cdef int run_product(Product *p, pl_pool *pool) noexcept nogil:
@@ -52,6 +57,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     """Compute pieces begin to end - 1 of the Product `ctx`, a section of the depth at a time.
 
     If a section holds the whole depth, the rows gathered for the first columns are used for all columns of the piece.
+    Behind the depth a row has any numbers, which are multiplied by the zeros of the packed columns.
     """
     cdef const Product *p = <const Product *>ctx
     cdef int16_t a_panel[ROWS * SECTION_DEPTH]
@@ -59,7 +65,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     cdef const int16_t *w = <const int16_t *>p.panels
     cdef Piece piece
     cdef ptrdiff_t summed = 1 if p.wide else SUMMED
-    cdef ptrdiff_t i, j, k, section, column
+    cdef ptrdiff_t i, j, k, section, width, column
     cdef int n, r
     for i in range(begin, end):
         get_piece(&p.division, &p.output, p.pairs, p.columns, i, &piece)
@@ -70,12 +76,14 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
             k = 0
             while k < p.depth:
                 section = min(<ptrdiff_t>SECTION_DEPTH, p.depth - k)
+                width = padded(section)
                 if j == piece.begin or section < p.depth:
                     for r in range(piece.rows):
                         copy_row(&p.window, piece.position + r, piece.group * p.window.length, k * 2, (k + section) * 2,
-                                 <uint8_t *>(a_panel + r * section))
-                p.slots.gemm_s64(piece.rows, n, section, a_panel, w + (piece.matrix * p.columns + j) * p.depth + k,
-                                 p.depth, summed, acc, COLUMNS)
+                                 <uint8_t *>(a_panel + r * width))
+                p.slots.gemm_s64(piece.rows, n, width, a_panel,
+                                 w + (piece.matrix * p.columns + j) * p.padded_depth + k, p.padded_depth, summed, acc,
+                                 COLUMNS)
                 k += section
             column = piece.group * p.columns + j
             for r in range(piece.rows):

@@ -67,7 +67,7 @@
   X(equal_f32, PL_BINARY) X(equal_i16, PL_BINARY) X(equal_i32, PL_BINARY) X(equal_i64, PL_BINARY) \
   X(equal_q16, PL_BINARY) X(pow_i32, PL_BINARY) X(pow_modulo_i32, PL_BINARY) \
   X(and_bool, PL_BINARY) X(or_bool, PL_BINARY) \
-  X(add_i8, PL_BINARY) \
+  X(add_i8, PL_BINARY) X(mul_i8, PL_BINARY) \
   PL_COMMON_BINARY_SLOTS(X)
 #define PL_COMMON_BINARY_SLOTS(X) \
   X(wide_binary, PL_BINARY) X(pow_f32, PL_BINARY) X(mul_c64, PL_BINARY) X(less_q8, PL_BINARY) \

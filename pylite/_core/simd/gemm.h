@@ -267,7 +267,8 @@ struct pl_slots;
                       ptrdiff_t next)) \
   X(winograd_out_f16, (ptrdiff_t tiles, ptrdiff_t n, const uint16_t *m, ptrdiff_t width, ptrdiff_t next, \
                        const float *bias, float low, float high, uint16_t *y, ptrdiff_t down, ptrdiff_t step)) \
-  /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits can hold `chunk` products */ \
+  /* acc[r][j] += sum of a[r][k] * w[j][k], exact; |w| <= 2^15 / chunk, so that 32 bits can hold `chunk` products; \
+   * chunk: 1 or, as depth is, a multiple of 16 */ \
   X(gemm_s64, (int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk, \
                int64_t *acc, ptrdiff_t lda)) \
   \

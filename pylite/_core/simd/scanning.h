@@ -210,35 +210,36 @@ PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) 
 }
 
 /* ---- random bits: Philox 4x32 with 10 rounds, Threefry 2x32 with 20 (Salmon et al., 2011) ---- */
-static void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
-  uint32_t k0 = key[0], k1 = key[1], c[4];
-  memcpy(c, counter, sizeof c);
+PL_FAST PL_INLINE void pl_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
+  uint32_t k0 = key[0], k1 = key[1], c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+  PL_UNROLL
   for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
-    uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
-    memcpy(c, next, sizeof c);
+    const uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+    c0 = (uint32_t)(b >> 32) ^ c1 ^ k0, c1 = (uint32_t)b;
+    c2 = (uint32_t)(a >> 32) ^ c3 ^ k1, c3 = (uint32_t)a;
   }
-  memcpy(out, c, sizeof c);
+  out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
-static void pl_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]) {
+PL_FAST PL_INLINE void pl_threefry(const uint32_t key[2], const uint32_t counter[2], uint32_t out[2]) {
   static const uint8_t turns[8] = {13, 15, 26, 6, 17, 29, 16, 24};
   const uint32_t keys[3] = {key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDAu};
   uint32_t a = counter[0] + keys[0], b = counter[1] + keys[1];
-  for (int round = 0; round < 20; round++) {
-    int turn = turns[round % 8];
-    a += b;
-    b = (b << turn | b >> (32 - turn)) ^ a;
-    if (round % 4 == 3) {
-      int group = round / 4 + 1;
-      a += keys[group % 3];
-      b += keys[(group + 1) % 3] + (uint32_t)group;
+  PL_UNROLL
+  for (int group = 1; group < 6; group++) {
+    PL_UNROLL
+    for (int i = 0; i < 4; i++) {
+      const int turn = turns[(group - 1) % 2 * 4 + i];
+      a += b;
+      b = (b << turn | b >> (32 - turn)) ^ a;
     }
+    a += keys[group % 3];
+    b += keys[(group + 1) % 3] + (uint32_t)group;
   }
   out[0] = a;
   out[1] = b;
 }
 /* counter += count, in 128 bits */
-static void pl_skip(uint32_t counter[4], uint64_t count) {
+PL_FAST PL_INLINE void pl_skip(uint32_t counter[4], uint64_t count) {
   for (int i = 0; i < 4; i++) {
     uint64_t sum = counter[i] + (count & 0xFFFFFFFFu);
     counter[i] = (uint32_t)sum;
@@ -300,6 +301,7 @@ ROWS(top_k) {
     for (ptrdiff_t i = 0; i < k; i++) {
       if (item == 4) memcpy(y + 4 * i, x + 4 * index[i], 4);
       else if (item == 1) y[i] = x[index[i]];
+      else if (item == 2) memcpy(y + 2 * i, x + 2 * index[i], 2);
       else memcpy(y + i * item, x + index[i] * item, (size_t)item);
       if (index_item == 2) P(int16_t, 2)[row * k + i] = (int16_t)index[i];
       else P(int32_t, 2)[row * k + i] = (int32_t)index[i];
@@ -338,26 +340,38 @@ ROWS(local_response) {
     pl_each(all, x, 1, 0, y);
   }
 }
+/* copy_strided() for elements of any size, with the longer one of both loops inside. */
+static void pl_sequence(const pl_slots *slots, int64_t item, int64_t rows, int64_t cols, const uint8_t *x,
+                        ptrdiff_t xrow, ptrdiff_t xcol, uint8_t *y, ptrdiff_t yrow, ptrdiff_t ycol) {
+  if (rows > cols) {
+    pl_sequence(slots, item, cols, rows, x, xcol, xrow, y, ycol, yrow);
+  } else if (item <= 16 && (item & (item - 1)) == 0) {
+    slots->copy_strided((size_t)item, (size_t)rows, (size_t)cols, x, xrow, xcol, y, yrow, ycol);
+  } else {
+    for (; rows > 0; rows--, x += xrow, y += yrow) slots->copy_runs((size_t)cols, (size_t)item, x, xcol, y, ycol);
+  }
+}
 /* y[o, p, m, q] = x with its first lengths[b] elements reversed along the axis p or q, b being the index along the
  * other;
  * p: x, lengths, y; n: sizes of p, m and q, bytes of an element, is p the reversed axis?, bytes of a length */
 ROWS(reverse_sequence) {
   const int64_t ps = t->n[0], ms = t->n[1], qs = t->n[2], item = t->n[3], along_p = t->n[4], length_item = t->n[5];
+  const int64_t line = qs * item, batches = along_p ? qs : ps, size = along_p ? ps : qs;
+  const int64_t next = along_p ? item : ms * line, step = along_p ? ms * line : item; /* bytes along the two axes */
   for (ptrdiff_t o = begin; o < end; o++)
-    for (ptrdiff_t p = 0; p < ps; p++)
-      for (ptrdiff_t m = 0; m < ms; m++)
-        for (ptrdiff_t q = 0; q < qs; q++) {
-          const ptrdiff_t b = along_p ? q : p, along = along_p ? p : q;
-          const int64_t length = length_item == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b];
-          if (length < 0 || length > (along_p ? ps : qs)) {
-            t->status = 1;
-            return;
-          }
-          const ptrdiff_t from = along < length ? length - 1 - along : along;
-          const ptrdiff_t target = ((o * ps + p) * ms + m) * qs + q;
-          const ptrdiff_t source = ((o * ps + (along_p ? from : p)) * ms + m) * qs + (along_p ? q : from);
-          memcpy(P(char, 2) + target * item, P(char, 0) + source * item, (size_t)item);
-        }
+    for (int64_t b = 0; b < batches; b++) {
+      const int64_t length = length_item == 4 ? P(int32_t, 1)[b] : P(int64_t, 1)[b], at = o * ps * ms * line + b * next;
+      if (length < 0 || length > size) {
+        t->status = 1;
+        return;
+      }
+      const uint8_t *x = P(uint8_t, 0) + at;
+      uint8_t *y = P(uint8_t, 2) + at;
+      pl_sequence(t->slots, item, ms, length, x + (length - 1) * step, line, -step, y, line, step);
+      x += length * step, y += length * step;
+      if (along_p) pl_sequence(t->slots, item, ms, size - length, x, line, step, y, line, step);
+      else t->slots->copy_runs((size_t)ms, (size_t)((size - length) * item), x, line, y, line);
+    }
 }
 /* Broadcasts the shape y with the shape x, in place; p: x, y; n: bytes of a size */
 ROWS(broadcast_sizes) {
@@ -370,7 +384,7 @@ ROWS(broadcast_sizes) {
   }
 }
 /* Random float32, uniform in [0, 1) or standard normal; p: key and counter, y; n: elements of y, are they normal? */
-ROWS(uniform) {
+PL_FAST ROWS(uniform) {
   uint32_t *state = P(uint32_t, 0), bits[4];
   float *y = P(float, 1), pair[2];
   const int64_t n = t->n[0], normal = t->n[1];
@@ -421,7 +435,7 @@ ROWS(multinomial) {
 }
 /* Random bits; p: state, next state, bits; n: uint32 of a state (4 or 6), uint32 of bits, 1 for Threefry or 0 for
  * Philox */
-ROWS(random_bits) {
+PL_FAST ROWS(random_bits) {
   uint32_t *state = P(uint32_t, 0), *later = P(uint32_t, 1), out[4];
   const int64_t words = t->n[0], n = t->n[1], threefry = t->n[2];
   const int upper = words == 6 ? 4 : 0, width = threefry ? 2 : 4;

@@ -284,7 +284,7 @@ static void binary(size_t slot, size_t a_item, size_t b_item, size_t y_item, boo
   X(real_q, 2, 2, 2, on_reals) X(product_q8, 8, 1, 8, factors) X(product_q16, 8, 2, 8, factors) \
   X(squared_difference_i32, 4, 4, 4, nothing) X(less_i16, 2, 2, 1, inverted) X(less_i32, 4, 4, 1, inverted) X(less_i64, 8, 8, 1, inverted) \
   X(equal_i16, 2, 2, 1, inverted) X(equal_i32, 4, 4, 1, inverted) X(equal_i64, 8, 8, 1, inverted) X(and_bool, 1, 1, 1, nothing) \
-  X(or_bool, 1, 1, 1, nothing) X(add_i8, 1, 1, 1, nothing)
+  X(or_bool, 1, 1, 1, nothing) X(add_i8, 1, 1, 1, nothing) X(mul_i8, 1, 1, 1, nothing)
 #define COMPARED_FLOATS(X) X(less_f32, inverted) X(less_equal_f32, inverted) X(equal_f32, inverted)
 #define DIVISIONS(X) \
   X(div_i32, 4, int_range) X(floor_div_i32, 4, nothing) X(floor_mod_i32, 4, nothing) X(div_q8, 1, product8) \

@@ -255,7 +255,7 @@ static void scaled_sums(void) {
 /* ---- int16 ---- */
 static void gemm_s64(void) {
   static const int chunks[] = {1, 16, 256};
-  const size_t rows = some(1, 6), n = some(1, 9), depth = some(0, 200), ldy = n + some(0, 2);
+  const size_t rows = some(1, 6), n = some(1, 9), depth = 16 * some(0, 13), ldy = n + some(0, 2);
   const int chunk = chunks[between(0, 2)], most = 32768 / chunk < 32767 ? 32768 / chunk : 32767;
   const int16_t *a = array(rows * depth, 2), *w = integers(n * depth, 2, -most, most);
   const int64_t *before = integers(rows * ldy, 8, -999, 999);

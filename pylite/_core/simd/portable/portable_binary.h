@@ -189,7 +189,9 @@ EXTREMES(i16, int16_t)
 EXTREMES(i32, int32_t)
 EXTREMES(i64, int64_t)
 
-COSTLY_KERNEL(add_i8, uint8_t, uint8_t, uint8_t, none_p, (uint8_t)(a + b)) /* of either sign */
+/* of either sign */
+COSTLY(add_i8, uint8_t, none_p, a + b)
+COSTLY(mul_i8, uint8_t, none_p, a *b)
 COSTLY(squared_difference_i32, int32_t, none_p, ((uint32_t)a - (uint32_t)b) * ((uint32_t)a - (uint32_t)b))
 
 /* ---- comparisons; inverted: the result is negated ---- */

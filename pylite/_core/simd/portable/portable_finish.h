@@ -1,57 +1,60 @@
 /* Products of int16, finishing to other types than bytes, and hybrid operators; included by portable.c alone. */
 #include "rounding.h"
 
-#if defined(__AVX2__)
-/* Adds the sums of `depth` products, a multiple of 16 that is at most 256, of x and four columns to acc. */
-PL_INLINE void four_products(ptrdiff_t depth, const int16_t *x, const int16_t *w, ptrdiff_t ldw, int64_t *acc) {
-  __m256i part[4] = {0};
-  for (ptrdiff_t k = 0; k < depth; k += 16) {
-    const __m256i row = _mm256_loadu_si256((const __m256i *)(x + k));
-    PL_UNROLL for (int i = 0; i < 4; i++) {
-      const __m256i column = _mm256_loadu_si256((const __m256i *)(w + i * ldw + k));
-      part[i] = _mm256_add_epi32(part[i], _mm256_madd_epi16(row, column));
-    }
-  }
-  const __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(part[0], part[1]), _mm256_hadd_epi32(part[2], part[3]));
-  const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-  const __m256i before = _mm256_loadu_si256((const __m256i *)acc);
-  _mm256_storeu_si256((__m256i *)acc, _mm256_add_epi64(before, _mm256_cvtepi32_epi64(four)));
-}
-#endif
 /* COLUMNS neighbouring columns at once, whose sums are independent. */
 #define PRODUCT_S64(COLUMNS) \
-  for (; j + COLUMNS <= n; j += COLUMNS) \
+  for (; n >= COLUMNS; n -= COLUMNS, w += COLUMNS * ldw, acc += COLUMNS) \
     for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) { \
       const ptrdiff_t m = chunk < depth - k0 ? chunk : depth - k0; \
-      const int16_t *x = a + k0, *c = w + j * ldw + k0; \
       int32_t part[COLUMNS] = {0}; \
-      WHOLE_SIXTEENS(COLUMNS) \
-      for (ptrdiff_t k = 0; k < m; k++) \
-        PL_UNROLL for (int i = 0; i < COLUMNS; i++) part[i] += x[k] * c[i * ldw + k]; \
-      for (int i = 0; i < COLUMNS; i++) acc[r * lda + j + i] += part[i]; \
+      for (ptrdiff_t k = k0; k < k0 + m; k++) \
+        PL_UNROLL for (int i = 0; i < COLUMNS; i++) part[i] += x[k] * w[i * ldw + k]; \
+      for (int i = 0; i < COLUMNS; i++) acc[i] += part[i]; \
     }
 #if defined(__AVX2__)
-#define WHOLE_SIXTEENS(COLUMNS) \
-  if (COLUMNS == 4 && m % 16 == 0) { \
-    four_products(m, x, c, ldw, acc + r * lda + j); \
-    continue; \
+#if defined(__AVX512VNNI__)
+#define ADD_PAIRS(sum, x, y) _mm256_dpwssd_epi32(sum, x, y)
+#else
+#define ADD_PAIRS(sum, x, y) _mm256_add_epi32(sum, _mm256_madd_epi16(x, y))
+#endif
+/* Four columns at once. */
+#define FOUR_PRODUCTS_S64 \
+  for (; n >= 4; n -= 4, w += 4 * ldw, acc += 4) { \
+    __m256i total = _mm256_loadu_si256((const __m256i *)acc); \
+    for (ptrdiff_t k0 = 0; k0 < depth; k0 += chunk) { \
+      const int16_t *p = x + k0, *c = w + k0, *d = c + 2 * ldw, *end = x + (chunk < depth - k0 ? k0 + chunk : depth); \
+      __m256i part[4] = {0}; \
+      for (; p < end; p += 16, c += 16, d += 16) { \
+        const __m256i row = _mm256_loadu_si256((const __m256i *)p); \
+        part[0] = ADD_PAIRS(part[0], row, _mm256_loadu_si256((const __m256i *)c)); \
+        part[1] = ADD_PAIRS(part[1], row, _mm256_loadu_si256((const __m256i *)(c + ldw))); \
+        part[2] = ADD_PAIRS(part[2], row, _mm256_loadu_si256((const __m256i *)d)); \
+        part[3] = ADD_PAIRS(part[3], row, _mm256_loadu_si256((const __m256i *)(d + ldw))); \
+      } \
+      const __m256i low = _mm256_hadd_epi32(part[0], part[1]), high = _mm256_hadd_epi32(part[2], part[3]); \
+      const __m256i sums = _mm256_hadd_epi32(low, high); \
+      const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)); \
+      total = _mm256_add_epi64(total, _mm256_cvtepi32_epi64(four)); \
+    } \
+    _mm256_storeu_si256((__m256i *)acc, total); \
   }
 #else
-#define WHOLE_SIXTEENS(COLUMNS)
+#define FOUR_PRODUCTS_S64 PRODUCT_S64(4)
 #endif
+static void row_s64(int n, ptrdiff_t depth, const int16_t *x, const int16_t *w, ptrdiff_t ldw, ptrdiff_t chunk,
+                    int64_t *acc) {
+  FOUR_PRODUCTS_S64
+  PRODUCT_S64(1)
+}
 static void gemm_s64(int rows, int n, ptrdiff_t depth, const int16_t *a, const int16_t *w, ptrdiff_t ldw,
                      ptrdiff_t chunk, int64_t *acc, ptrdiff_t lda) {
-  for (int r = 0; r < rows; r++, a += depth) {
-    int j = 0;
-    if (chunk > 1) {
-      PRODUCT_S64(4)
-      PRODUCT_S64(1)
-    }
-    for (; j < n; j++) {
+  for (int r = 0; r < rows; r++, a += depth, acc += lda) {
+    if (chunk > 1) row_s64(n, depth, a, w, ldw, chunk, acc);
+    for (int j = 0; j < n && chunk == 1; j++) {
       const int16_t *column = w + j * ldw;
       int64_t sum = 0;
       for (ptrdiff_t k = 0; k < depth; k++) sum += (int64_t)a[k] * column[k];
-      acc[r * lda + j] += sum;
+      acc[j] += sum;
     }
   }
 }
