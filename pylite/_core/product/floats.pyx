@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
 from pylite._core.product.lines cimport LineBuffer, advance_piece, extend_line_buffer, pixels_of_piece, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.window cimport A_PANEL_BYTES, MAX_SEGMENTS, Span, Window, copy_row, gather, taps_of
+from pylite._core.product.window cimport A_PANEL_BYTES, MAX_SEGMENTS, Span, Window, copy_row, gather, pixel_at, taps_of
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
@@ -18,6 +18,7 @@ cdef enum:
     SHARED_BYTES = 1 << 19  # bytes of the panels in a block of columns, which all pieces read one after the other
     PANEL_BYTES = 16384     # bytes of a panel that stay in the first-level cache together with a tile's rows
     SINGLE_PIECE = 64       # most pixels that form a single piece, so that weights are read once
+    COPIED_PRODUCTS = 256   # products that take as long as copying a row
     HALF_ROWS = 8192        # elements of the rows that a piece converts to float16 at once
     HALF_TILES = 8          # most tiles of these rows
 
@@ -48,7 +49,10 @@ cdef void plan_rows(Product *p):
     cdef bint converts = p.half and p.x_item == 4       # are rows converted to float16 while they are packed?
     cdef int pixels = pixels_of_piece(w, p.output.span, p.depth * p.tile.bytes, p.tile.mr)
     plan_rows_in_place(p)
-    if converts or not w.direct:
+    if pixels and not converts and lines_fill_tiles(p):
+        p.output.lines, p.output.span = p.output.lines * p.output.span // w.ow, w.ow
+        pixels = pixels_of_piece(w, w.ow, p.depth * p.tile.bytes, p.tile.mr)
+    elif converts or not w.direct:
         p.rows.source = TAPS
     if pixels:
         p.piece_rows = pixels
@@ -98,9 +102,19 @@ cdef void fit_panel(Product *p):
 
 
 cdef void plan_rows_in_place(Product *p):
-    """Read rows from memory: each pixel of the window is one."""
+    """Read rows from memory: each pixel that a filter of one tap sees is one; those of a line are equally far apart."""
     p.rows.floats.single_flag = 2 if p.output.span * p.output.lines == 1 else 0
-    p.rows.source, p.rows.floats.step = IN_PLACE, p.window.sw // p.x_item
+    p.rows.source, p.rows.floats.step = IN_PLACE, p.window.stride_w * p.window.sw // p.x_item
+
+
+cdef bint lines_fill_tiles(const Product *p) noexcept:
+    """May rows be read in place for each output line by itself, rather than be copied so that all fill tiles?
+
+    For a filter of one tap with a stride.  The rows that tiles lack must take less time than copying.
+    """
+    cdef const Window *w = &p.window
+    return (w.pad_d == w.pad_h == w.pad_w == 0
+            and (round_up(w.ow, p.tile.mr) - w.ow) * p.depth * p.columns <= COPIED_PRODUCTS * w.ow)
 
 
 cdef void pack_panels(const pl_tile *t, const uint8_t *w, ptrdiff_t columns, ptrdiff_t depth,
@@ -177,7 +191,7 @@ cdef const char *pack_section(const Product *p, const Piece *piece, ptrdiff_t k,
     shape[0] = pl_packed_layout(section)
     if p.rows.source == IN_PLACE:
         shape.step = p.rows.floats.step
-        return <const char *>p.window.x + offset + (piece.position * p.rows.floats.step + k) * p.x_item
+        return <const char *>pixel_at(&p.window, piece.position) + offset + k * p.x_item
     if p.window.direct and p.window.sw == p.window.length and section == p.depth and p.groups == 1:
         copy_elements(p, a_panel, p.window.x + piece.position * p.window.sw, piece.rows * section)
     elif section == p.depth and taps_of(&p.window) <= MAX_SEGMENTS:

@@ -78,6 +78,15 @@ cdef inline Pixel pixel_of(const Window *w, ptrdiff_t position) noexcept nogil:
     return Pixel(n, plane - n * w.od, line - plane * w.oh, position - line * w.ow)
 
 
+cdef inline const uint8_t *pixel_at(const Window *w, ptrdiff_t position) noexcept nogil:
+    """The pixel that a filter of one tap without padding sees for the output pixel at `position`."""
+    cdef Pixel o
+    if w.direct:
+        return w.x + position * w.sw
+    o = pixel_of(w, position)
+    return w.x + o.n * w.sn + o.z * w.stride_d * w.sd + o.y * w.stride_h * w.sh + o.x * w.stride_w * w.sw
+
+
 cdef inline int gather(const Window *w, ptrdiff_t position, int rows, ptrdiff_t offset, const uint8_t **src,
                        ptrdiff_t *length) noexcept nogil:
     """Set src to the addresses of the segments that make up the rows of `rows` output pixels from `position` on.
