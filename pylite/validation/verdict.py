@@ -51,7 +51,7 @@ def _outside(report: Any) -> str:
     """A sentence if an input cannot represent the samples: then they explain more than any node does."""
     notes = report.notes + (report.accuracy.notes if report.accuracy else [])
     unfit = " and ".join(note.rpartition(": in ")[0] for note in notes if OUTSIDE in note)
-    return unfit and f"the samples do not fit {unfit} (see the note); check --mean and --std first. With these samples "
+    return unfit and f"the samples do not fit {unfit} (see the note); mend this first. With these samples "
 
 
 def _level(report: Any, worst: Any, lowest: float) -> str:
@@ -87,8 +87,17 @@ def _loss(report: Any) -> float:
 
 def _chance(report: Any) -> bool:
     """Does the model lose more than it may, on so few samples that this may be chance?"""
-    test = report.accuracy.mcnemar if _loss(report) > LOSS else None
+    if _loss(report) <= LOSS:
+        return False
+    if report.accuracy.main == "agreement":     # without labels: would LOSS percent of all samples differ as often?
+        return _at_least(report.accuracy.flipped, report.accuracy.samples, LOSS / 100) >= CHANCE
+    test = report.accuracy.mcnemar
     return test is not None and test["p"] is not None and test["p"] >= CHANCE
+
+
+def _at_least(count: int, trials: int, p: float) -> float:
+    """The probability of `count` or more hits of probability p."""
+    return 1.0 - sum(math.comb(trials, i) * p**i * (1 - p)**(trials - i) for i in range(count))
 
 
 def _outputs(report: Any, lowest: float) -> list[str]:
@@ -114,8 +123,9 @@ def _accuracy(report: Any) -> list[str]:
         return [f"{statement}, the reference's {main.reference:.4g} ({main.better} is better)"]
     if drop is None:
         return [f"{statement} on {report.accuracy.samples} samples"]
+    if name == "agreement":
+        return [f"both models name the same class for {f'{value:.4g} of the samples' if drop else 'every sample'}"]
     return [f"{statement}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
-            "both models name the same class for every sample" if name == "agreement" else
             f"{statement}, as the reference's"]
 
 
