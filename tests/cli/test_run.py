@@ -70,6 +70,14 @@ def test_inputs_without_a_file_are_filled_on_request_and_nothing_is_ranked(model
     assert found["kind"] == "tensor"
 
 
+def test_random_inputs_are_ranked_if_top_asks_for_it(capsys):
+    assert cli.main(["run", "digits", "--random", "1", "--top", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "rank  probability  class  label" in text and "min" not in text and len(text.splitlines()) == 6
+    assert cli.main(["run", "digits", "--random", "1"]) == 0
+    assert "rank" not in capsys.readouterr().out
+
+
 def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
     done = run(capsys, model((1, 3)), folder / "data", "--labels", folder / "labels.txt", code=1)
     assert done.out.splitlines() == [f"{folder}/data/a.npy: ant 0.7000", f"{folder}/data/b.npy: cat 0.7000"]
