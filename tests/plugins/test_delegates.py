@@ -275,7 +275,7 @@ class TestFailures:
         class Claiming(MyDelegate):
             def prepare(self, graph):
                 graph.replace(graph.nodes[1:2])
-        with pytest.raises(RuntimeError, match="pass node.index instead of node 1 NEG"):
+        with pytest.raises(RuntimeError, match=r"pass node\.index instead of node 1 NEG"):
             interpreter(Claiming())
 
     def test_objects_that_are_no_delegates_are_refused(self):
