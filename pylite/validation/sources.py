@@ -116,7 +116,7 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
 
 def _check_axis(path: str, array: NDArray[Any] | Rows, tensor: Tensor) -> None:
     """Raise ComparisonError for the array of a single sample, without the axis that counts samples."""
-    if tensor.shape == (1, *array.shape) and math.prod(array.shape) > 1:
+    if tensor.shape == (1, *array.shape) and math.prod(array.shape[1:]) != math.prod(tensor.shape):
         raise ComparisonError(f"{path}: an array of shape {list(array.shape)} is one sample of input {tensor.name!r}; "
                               "the first axis counts samples: save array[numpy.newaxis]")
 

@@ -5,6 +5,7 @@ import pytest
 from pylite import validation
 from pylite.media import models
 from pylite.schema import read, write
+from pylite.schema.builder import ModelBuilder
 from pylite.validation import orders
 from pylite.validation.accuracy_report import Accuracy, Metric
 from pylite.validation.report import Report, TensorReport
@@ -141,6 +142,18 @@ def test_stored_integers_in_place_of_real_numbers_are_noted(tmp_path):
                                      "real numbers; if they are stored numbers, save (q - zero_point) * scale")
     np.save(tmp_path / "x.npy", (stored + 128.0) / 255)
     assert validation.compare("digits", "digits", tmp_path / "x.npy").notes == []
+
+
+@pytest.mark.parametrize(("shape", "taken"), [((1, 1, 16), (1, 16)), ((1, 16), (1, 16)), ((1, 1), (1,))])
+def test_an_array_with_one_sample_is_not_taken_for_a_sample_alone(tmp_path, shape, taken):
+    m = ModelBuilder()
+    x, y = m.tensor("x", shape), m.tensor("y", shape)
+    m.operator("RELU", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    np.save(tmp_path / "x.npy", np.ones(taken, np.float32))
+    assert validation.compare(tmp_path / "m.tflite", tmp_path / "m.tflite", tmp_path / "x.npy").samples == 1
 
 
 def test_a_mean_for_arrays_is_noted(tmp_path):
