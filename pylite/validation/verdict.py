@@ -180,12 +180,16 @@ def _costliest(report: Any) -> tuple[Any, str]:
         return None, (f"No node is to blame: the worst, {_where(t)}, has an SQNR of {t.sqnr_local_db:.1f} dB by "
                       f"itself, and {t.sqnr_db:.1f} dB with the noise that it reads.")
     first, word = (most, "costs") if most is not None and gain >= SOME_DB else (noisy[0], "has")
+    advice = "" if _faults(report, None) else _advice(first, f" {word} most" if len(tried) > 1 else "")
+    if len(tried) == 1:
+        return None, (f"No single node is to blame: {_where(tried[0][0])}, the only one with much noise of its own, "
+                      f"costs the outputs less than {LEAST_DB:g} dB.{advice}")
     return None, (f"No single node is to blame: of {len(tried)} nodes with much noise of their own, none costs the "
-                  f"outputs {LEAST_DB:g} dB.{'' if _faults(report, None) else _advice(first, word)}")
+                  f"outputs {LEAST_DB:g} dB.{advice}")
 
 
-def _advice(t: Any, word: str) -> str:
-    return f" Node {t.node} ({t.op}) {word} most: {t.cause}. {t.remedy}" if t.cause else ""
+def _advice(t: Any, claim: str) -> str:
+    return f" Node {t.node} ({t.op}){claim}: {t.cause}. {t.remedy}" if t.cause else ""
 
 
 def _end(report: Any) -> str:

@@ -104,6 +104,13 @@ def test_what_nodes_cost_decides(regained, cause, says):
     assert says.lower() in found.verdict["text"].lower()
 
 
+def test_a_single_node_that_costs_little_is_not_one_of_several():
+    found = report(tensor(0, "CONV_2D", 10.0, 20.0, True, "range too wide"))
+    found.regained = {0: 0.4}
+    assert ("No single node is to blame: node 0 (CONV_2D), the only one with much noise of its own, costs the outputs "
+            "less than 1 dB. Node 0 (CONV_2D): range too wide. Calibrate") in found.verdict["text"]
+
+
 def test_a_node_behind_one_that_passes_on_noise_is_blamed():
     found = report(tensor(0, "MEAN", 2.5, 26.0, cause="zero point"), tensor(1, "CONV_2D", 19.0, 23.0, True, "bias"))
     found.tensors[0].sqnr_local_db = 22.3
