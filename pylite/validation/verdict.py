@@ -180,12 +180,17 @@ def _costliest(report: Any) -> tuple[Any, str]:
         return None, (f"No node is to blame: the worst, {_where(t)}, has an SQNR of {t.sqnr_local_db:.1f} dB by "
                       f"itself, and {t.sqnr_db:.1f} dB with the noise that it reads.")
     first, word = (most, "costs") if most is not None and gain >= SOME_DB else (noisy[0], "has")
-    advice = "" if _faults(report, None) else _advice(first, f" {word} most" if len(tried) > 1 else "")
-    if len(tried) == 1:
-        return None, (f"No single node is to blame: {_where(tried[0][0])}, the only one with much noise of its own, "
-                      f"costs the outputs less than {LEAST_DB:g} dB.{advice}")
-    return None, (f"No single node is to blame: of {len(tried)} nodes with much noise of their own, none costs the "
-                  f"outputs {LEAST_DB:g} dB.{advice}")
+    return None, _no_single_node(report, len(tried), first, word)
+
+
+def _no_single_node(report: Any, tried: int, first: Any, word: str) -> str:
+    """The verdict if none of the nodes that were tried costs much; first: the one that costs or has most (`word`)."""
+    advice = "" if _faults(report, None) else _advice(first, f" {word} most" if tried > 1 else "")
+    if tried == 1:
+        return (f"No single node is to blame: {_where(first)}, the only one with much noise of its own, costs the "
+                f"outputs less than {LEAST_DB:g} dB.{advice}")
+    return (f"No single node is to blame: of {tried} nodes with much noise of their own, none costs the outputs "
+            f"{LEAST_DB:g} dB.{advice}")
 
 
 def _advice(t: Any, claim: str) -> str:
