@@ -143,7 +143,8 @@ class FileModel:
 
     def _answered(self, outputs, assigned, size):
         details = self.interpreter.get_input_details()
-        kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned}
+        kinds = {"image" if takes_picture(details[position]) else kind for position, kind, _ in assigned} or (
+            {"array"} if self.args.ranks else set())
         answers = _answering.answer(self.model.graph.subgraphs[self.subgraph], outputs, self.labels, self.args.top,
                                     self.args.threshold, size, kinds)
         counts = [count for count in (one.model_classes() for one in answers) if count is not None]

@@ -4,6 +4,7 @@ import difflib
 import errno
 import os
 import re
+import sys
 import textwrap
 
 from pylite.cli._terminal import failed, say
@@ -61,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             many = next((action for action in command._actions if action.nargs in MANY and not action.option_strings),
                         None)
             if many is None:
-                command.error(f"{unknown[0]!r} is one argument too many")
+                command.error(f"{command.flag_before(unknown[0], args)}{unknown[0]!r} is one argument too many")
             # argparse takes them in one place only, but they may stand before and behind options.
             setattr(parsed, many.dest, [*getattr(parsed, many.dest), *unknown])
         return parsed
@@ -113,6 +114,13 @@ class Parser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction) and name in action.choices:
                 return action.choices[name]
         return self
+
+    def flag_before(self, word, args):
+        """What an error about `word` begins with if it follows an option that takes no value, or is a part of one."""
+        words = [str(each) for each in (sys.argv[1:] if args is None else args)]
+        before = words[words.index(word) - 1] if word in words[1:] else ""
+        return next((f"{option} takes no value, and " for option in self.options()
+                     if before.startswith("--") and option.startswith(before)), "")
 
     def options(self):
         """All options, such as "--input"."""

@@ -4,7 +4,7 @@ import os
 
 from pylite.cli._common import UsageError
 from pylite.cli._parser import meant
-from pylite.errors import PluginError, counted
+from pylite.errors import counted
 
 DELEGATE = "FILE.py:NAME for a class or function in Python, or LIBRARY.so[?KEY=VALUE&...]"
 
@@ -93,10 +93,11 @@ def _kind(text, function):
 
 def _library(path, function, kind):
     from pylite.plugins.capi import load_custom_ops
+    from pylite.plugins.host import symbols
     try:
         load_custom_ops(path, function or None, kind)
     except (OSError, ValueError) as error:
-        form = "" if function or not isinstance(error, PluginError) else f"; write --ops {path}:FUNCTION"
+        form = f"; write --ops {path}:FUNCTION" if not function and symbols.machine(path) else ""
         raise UsageError(f"{error}{form}") from error
 
 

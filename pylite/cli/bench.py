@@ -40,7 +40,8 @@ def configure(parser):
                         help="seed of the random inputs (default: 0)")
     parser.add_argument("--top", type=_common.positive, metavar="N", help="list only the N slowest nodes")
     parser.add_argument("--trace", metavar="OUT.json", help="write the timeline of one run")
-    parser.add_argument("--compare", choices=["litert"], help="time LiteRT in turn with pylite; needs ai-edge-litert")
+    parser.add_argument("--compare", type=peer, metavar="litert",
+                        help="time LiteRT in turn with pylite; needs ai-edge-litert")
     parser.add_argument("--against", metavar="OLD.json", help="compare with a report that --json printed earlier")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _common.add_verbose(parser)
@@ -54,6 +55,15 @@ def duration(text):
     if not 0 < value <= 3600:
         raise ValueError
     return value
+
+
+@_common.written_as("litert; to compare two models, store the report of one with --json > OLD.json, and give the other "
+                    "--against OLD.json")
+def peer(text):
+    """The runtime to compare with; for argparse."""
+    if text != "litert":
+        raise ValueError
+    return text
 
 
 def run(args):

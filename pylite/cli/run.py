@@ -85,6 +85,7 @@ def run(args):
     source = "--camera" if args.camera is not None else "--microphone" if args.microphone else ""
     form = "csv" if args.csv else "jsonl" if args.jsonl else "text"
     _check(args, source, form)
+    args.ranks = args.top is not None       # also for --zeros and --random
     if source or args.files:
         return _many(args, form, source)
     from pylite.cli._file_model import FileModel

@@ -157,6 +157,8 @@ class Delegation:
         """The Partitions of the plan for a delegate that takes the nodes `claimed`."""
         nodes = {i: (self.operators[i].inputs, self.operators[i].outputs) for i in self.plan}
         for index in claimed:
+            if hasattr(index, "index"):
+                raise TypeError(f"a claim consists of indices: pass node.index instead of {index}")
             if index not in nodes:
                 raise ValueError(f"node {index} cannot be taken: it is not in the execution plan {self.plan}")
             if index in self.partitions:

@@ -94,8 +94,8 @@ class TensorAudio:
 class AudioClassifier(Task):
     """Classifies sound by a model that takes a window of samples, such as YAMNet.
 
-    sample_rate: samples per second that the model takes, by default the metadata's; ValueError if neither is given.
-    The other arguments are those of Task and ClassOptions.  ModelError for a model that takes something else.
+    Raises ModelError for a model that takes something else, ValueError if neither `sample_rate` nor the metadata give
+    the rate.
     """
 
     def __init__(self, model: ModelSource, *, sample_rate: int | None = None, max_results: int | None = None,

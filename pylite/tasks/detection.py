@@ -33,11 +33,10 @@ class ObjectDetector(ImageTask):
 
     The model ends in the op TFLite_Detection_PostProcess, or its metadata name its outputs, or it is one of Ultralytics
     (YOLO v5, v8, 11 and such; detect, segment, pose or obb), with its metadata or, without them, with `labels`.
-    ModelError for another model.
+    Raises ModelError for another model.
 
-    iou_threshold: the largest overlap of boxes of one class, for models that do not suppress boxes.  The other
-    arguments are those of ImageTask, Task and ClassOptions.  By default an Ultralytics model returns at most 300 boxes,
-    with scores of 0.25 or more.
+    iou_threshold counts for models that do not suppress boxes themselves.  By default an Ultralytics model returns at
+    most 300 boxes, with scores of 0.25 or more.
     """
 
     def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
@@ -94,7 +93,11 @@ class ObjectDetector(ImageTask):
         return head
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
-        """The objects in a picture, the best first."""
+        """The objects in a picture, the best first.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         if self._head is not None:
             return self._of_head(image, channel_order, self._head)
         outputs, (height, width) = self._outputs_of(image, channel_order)
@@ -155,10 +158,8 @@ FACE_ANCHORS = {128: ((8, 2), (16, 6)), 256: ((16, 2), (32, 6)), 192: ((4, 1),)}
 class FaceDetector(ImageTask):
     """Finds faces by MediaPipe's BlazeFace models: front, back, short or full range.
 
-    Their outputs are (1, anchors, 16), the box and six points of each anchor, and (1, anchors, 1), its score;
+    Their outputs are (1, anchors, 16), the box and six points of each anchor, and (1, anchors, 1), its score; raises
     ModelError for another model.
-    score_threshold: the least score of a face; iou_threshold: how much of their union two faces may share; max_results:
-    the most faces to return.  The other arguments are those of ImageTask and Task.
     """
 
     def __init__(self, model: ModelSource, *, score_threshold: float = 0.5, iou_threshold: float = 0.3,
@@ -180,7 +181,11 @@ class FaceDetector(ImageTask):
         self._anchors, self._boxes_at = anchors, shapes.index([1, len(anchors), 16])
 
     def detect(self, image: Any, channel_order: str = "RGB") -> Results[Detection]:
-        """The faces in a picture, the best first, with the six points of each."""
+        """The faces in a picture, the best first, with the six points of each.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         outputs, place = self._boxed(image, channel_order, 0)
         size = self._size()[0]
         rows = outputs[self._boxes_at][0].astype(np.float64)

@@ -66,6 +66,8 @@ def _opened(image: Any) -> str:
     """The end of an error message: how to open a picture that is in memory or in an open file."""
     if isinstance(image, (bytes, bytearray)):
         return "; of a file's bytes give PIL.Image.open(io.BytesIO(data))"
+    if image is None:
+        return "; OpenCV's imread() and a camera's read() return None if they cannot read a picture"
     return "; of an open file give PIL.Image.open(file)" if hasattr(image, "read") else ""
 
 
@@ -78,6 +80,8 @@ def _cure(array: NDArray[Any]) -> str:
             return f"; a call takes one picture, such as picture{steps}"
     if len(shape) == 3 and shape[2] not in (1, 3, 4) and shape[0] in (1, 3, 4):
         steps += ".transpose(1, 2, 0)"
+    if array.dtype.kind == "f" and array.size and array.min() < 0:
+        return "; a task normalizes the pixels itself: give them as 0 to 255"
     cure = _in_bytes(array, f"picture{steps}")
     return "" if cure == "picture" else f"; give {cure}"
 

@@ -149,10 +149,9 @@ class TextTask(Task):
 
 
 class TextEmbedder(TextTask):
-    """Turns texts into vectors.
+    """Turns texts into vectors, by a model that takes the text itself, or the numbers of BERT's tokens.
 
-    l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
-    arguments are those of TextTask and Task.
+    Raises ModelError for a model that takes something else, or has no vocabulary.
     """
 
     cosine_similarity = staticmethod(Embedding.cosine_similarity)
@@ -175,7 +174,8 @@ class TextEmbedder(TextTask):
 class TextClassifier(TextTask):
     """Classifies texts by a model whose outputs have a score for each class.
 
-    The arguments are those of TextTask, Task and ClassOptions.
+    The model takes the text itself, or the numbers of BERT's tokens; raises ModelError for a model that takes something
+    else, or has no vocabulary.
     """
 
     def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,

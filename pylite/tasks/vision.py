@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 class ImageClassifier(ImageTask):
     """Classifies pictures by a model whose outputs have a score for each class.
 
-    The arguments are those of ImageTask, Task and ClassOptions.  ModelError for a model with other outputs, ValueError
-    for labels that do not fit.
+    Raises ModelError for a model with other outputs, ValueError for labels that do not fit.
     """
 
     def __init__(self, model: ModelSource, *, max_results: int | None = None, score_threshold: float | None = None,
@@ -71,7 +70,11 @@ class ImageClassifier(ImageTask):
         return [int(np.prod(shape)) for shape in shapes]
 
     def classify(self, image: Any, channel_order: str = "RGB") -> ClassificationResult:
-        """The classes of a picture, for each output of the model."""
+        """The classes of a picture, for each output of the model.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         outputs, _ = self._outputs_of(image, channel_order)
         return ClassificationResult([
             Classifications([category for _, category in head.categories(scores)], index, head.info.name)
@@ -81,8 +84,8 @@ class ImageClassifier(ImageTask):
 class ImageSegmenter(ImageTask):
     """Finds the class of each pixel.
 
-    score_threshold: the least score of an object, for an Ultralytics model; by default 0.25.  The other
-    arguments are those of ImageTask and Task.  ModelError if the output is not one that segment() describes.
+    score_threshold counts for an Ultralytics model only, whose default is 0.25.  Raises ModelError if the output is not
+    one that segment() describes.
     """
 
     _detector: ObjectDetector | None = None
@@ -118,6 +121,9 @@ class ImageSegmenter(ImageTask):
         The output is (1, height, width) of classes, or (1, height, width, classes) of their scores; the first of the
         largest scores counts.  For an Ultralytics model the mask has the picture's size.  Each pixel has the class of
         the best object there; a pixel without an object has the number of classes, whose name is "background".
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
         """
         if self._detector is not None:
             return self._of_objects(pixels_of(image, channel_order))
@@ -145,8 +151,8 @@ def _mask(classes: NDArray[Any]) -> NDArray[Any]:
 class PoseEstimator(ImageTask):
     """Finds the points of bodies by MoveNet of one person, or by a pose model of Ultralytics.
 
-    MoveNet's output is (1, 1, 17, 3): row, column, score; ModelError for another.
-    score_threshold: the least score of a point.  The other arguments are those of ImageTask and Task.
+    MoveNet's output is (1, 1, 17, 3): row, column, score; raises ModelError for another.  score_threshold limits the
+    scores of points.
     """
 
     _detector: ObjectDetector | None = None
@@ -166,11 +172,19 @@ class PoseEstimator(ImageTask):
                              f"MoveNet's, or a pose model with the metadata of Ultralytics{self._hint()}")
 
     def estimate(self, image: Any, channel_order: str = "RGB") -> Pose:
-        """The points of the body in a picture, of the best one if there are several; no points if there is none."""
+        """The points of the body in a picture, of the best one if there are several; no points if there is none.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         return next(iter(self.estimate_all(image, channel_order)), Pose([], 0.0))
 
     def estimate_all(self, image: Any, channel_order: str = "RGB") -> Results[Pose]:
-        """The points of each body in a picture, the best first; MoveNet finds one."""
+        """The points of each body in a picture, the best first; MoveNet finds one.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         if self._detector is not None:
             return Results(Pose([point for point in one.keypoints or () if point.score >= self._least],
                                 one.categories[0].score, one.bounding_box)
@@ -182,11 +196,7 @@ class PoseEstimator(ImageTask):
 
 
 class ImageEmbedder(ImageTask):
-    """Turns pictures into vectors, by a model whose first output is a vector.
-
-    l2_normalize: scale vectors to the length 1; quantize: return int8, 127 for 1 (of the normalized vector).  The other
-    arguments are those of ImageTask and Task.
-    """
+    """Turns pictures into vectors, by a model whose first output is a vector."""
 
     cosine_similarity = staticmethod(Embedding.cosine_similarity)
 
@@ -200,6 +210,10 @@ class ImageEmbedder(ImageTask):
         self._quantized = flag("quantize", quantize)
 
     def embed(self, image: Any, channel_order: str = "RGB") -> Embedding:
-        """The vector of a picture: float32 (n,), or int8."""
+        """The vector of a picture: float32 (n,), or int8.
+
+        image: a path, a Pillow image, or a uint8 array (height, width) or (height, width, channels).
+        channel_order: "BGR" for arrays whose first channel is blue, as OpenCV's.
+        """
         outputs, _ = self._outputs_of(image, channel_order)
         return Embedding.of(outputs[0], self._normalized, self._quantized)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PLAIN = ((0, 255), (127.5, 127.5), (0, 1), (128, 1))     # means and deviations that the range of an input may show
 
+NO_PICTURES = ("mean and std count for pictures only, and the first sample has none: arrays hold the real numbers that "
+               "the float model takes")
 ASSUMED = "pixels became -1 to 1, because the model does not give their scale; --mean and --std set it"
 
 
@@ -57,9 +59,7 @@ class Samples:
                 f"; below it there is no {', '.join(FILES)}" if os.path.isdir(self.path) else ""))
         self.notes += self.source.notes
         self._count = self.source.count if limit is None else min(self.source.count, limit)
-        for i, value in enumerate(self.source.get(0)):
-            if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
-                self._scaling(self.tensors[i], i)      # notes are complete before a sample is read
+        self._note(self.source.get(0))
 
     def __len__(self) -> int:
         return self._count
@@ -76,6 +76,18 @@ class Samples:
             except (ValueError, TypeError) as error:
                 raise ComparisonError(f"{self.source.where(index)}: {error}") from None
         return arrays
+
+    def _note(self, values: Sequence[Any]) -> None:
+        """Complete the notes, before a sample is read.  values: the first sample's."""
+        has_picture = False
+        for i, value in enumerate(values):
+            if isinstance(value, File) and value.lower().endswith(images.SUFFIXES):
+                self._scaling(self.tensors[i], i)
+                has_picture = True
+            elif isinstance(value, np.ndarray):
+                self.notes += _stored(value, self.tensors[i])
+        if not has_picture and not (self._mean is None and self._std is None):
+            self.notes.append(NO_PICTURES)
 
     def _scaling(self, tensor: Tensor, position: int) -> tuple[Sequence[float] | None, Sequence[float] | None]:
         """(mean, std) of the pixels: the caller's, by the input's range, the metadata's, or None for -1 to 1."""
@@ -137,6 +149,15 @@ def sample_of(arrays: Any, inputs: Sequence[Tensor], number: int) -> list[NDArra
         return [fitted(*pair) for pair in zip(arrays, inputs, strict=True)]
     except ComparisonError as error:
         raise ComparisonError(f"sample {number}: {error}") from None
+
+
+def _stored(array: NDArray[Any], tensor: Tensor) -> list[str]:
+    """A note if an array has the type that a quantized input stores: real numbers hardly ever do."""
+    grid = Grid.of(tensor)
+    if grid is None or not grid.step or array.dtype != tensor.dtype or (grid.step, grid.zero_point) == (1, 0):
+        return []
+    return [f"input {tensor.name!r}: the samples are {array.dtype}, as the input stores numbers, but count as real "
+            "numbers; if they are stored numbers, save (q - zero_point) * scale, in float32"]
 
 
 def source_of(data: str | os.PathLike[str] | Sequence[Any], inputs: Sequence[Tensor]) -> str | Source:

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from pylite.validation.evidence import Evidence
 
 
-def task_of(evidence: Evidence, function: Callable[..., Any] | None) -> str:
-    """The task that the settings name, or that outputs and labels suggest.  function: a metric of the user's own."""
+def task_of(evidence: Evidence, function: Callable[..., Any] | None, compared: bool = False) -> str:
+    """The task that the settings name, or that outputs and labels suggest.
+
+    function: a metric of the user's own; compared: is there a reference model?
+    """
     given = evidence.settings.task
     if function is not None and given is not None:
         raise ComparisonError("a metric and a task exclude each other: a metric of your own takes all outputs")
-    name = given or (OWN if function else _suggested(evidence))
+    name = given or (OWN if function else _suggested(evidence, compared))
     if name not in TASKS and function is None:
         raise ComparisonError(f"no task is called {name!r}; the tasks are {', '.join(TASKS)}")
     return name
@@ -31,12 +34,16 @@ def task_of(evidence: Evidence, function: Callable[..., Any] | None) -> str:
 def check_labelled(evidence: Evidence, task: str, compared: bool) -> None:
     """Raise ComparisonError for samples without labels that the task needs.  compared: is there a reference model?"""
     if evidence.label is None and (task in ("detection", "segmentation") or (not compared and task != OWN)):
-        raise ComparisonError(f"{evidence.samples.path} has no labels for {task}; give a folder for each class, a "
-                              "column or an array of labels, masks beside the pictures, or COCO's annotations"
-                              + ("" if compared else "; without labels, compare with a reference model"))
+        raise _unlabelled(evidence, task, compared)
 
 
-def _suggested(evidence: Evidence) -> str:
+def _unlabelled(evidence: Evidence, purpose: str, compared: bool) -> ComparisonError:
+    return ComparisonError(f"{evidence.samples.path} has no labels for {purpose}; give a folder for each class, a "
+                           "column or an array of labels, masks beside the pictures, or COCO's annotations"
+                           + ("" if compared else "; without labels, compare with a reference model (--reference)"))
+
+
+def _suggested(evidence: Evidence, compared: bool) -> str:
     """The task that outputs and labels determine; ComparisonError if they are ambiguous."""
     predictor, label = evidence.predictor, evidence.label
     if len(predictor.outputs) == 4 and isinstance(label, Objects):
@@ -44,6 +51,8 @@ def _suggested(evidence: Evidence) -> str:
     fitting = [name for name, fits in _fits(evidence).items() if fits and len(predictor.outputs) == 1]
     if fitting:
         return fitting[0]
+    if label is None and not compared:
+        raise _unlabelled(evidence, "an accuracy", compared)
     kind = "no label" if label is None else "COCO's objects" if isinstance(label, Objects) else (
         f"a label such as {label!r}" if np.size(label) < 4 else f"labels of {np.size(label)} numbers")
     names = ", ".join(repr(predictor.subgraph.tensors[i].name) for i in predictor.outputs)

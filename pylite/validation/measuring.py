@@ -189,5 +189,5 @@ def _outside_notes(inputs: Sequence[Tensor], outside: Mapping[int, float], sampl
         grid = Grid.of(tensor)
         if share > SATURATED and grid is not None:
             yield (f"input {tensor.name!r}: in {share:.1%} of the samples, {OUTSIDE} "
-                   f"{grid.lowest:.4g} to {grid.highest:.4g}, what it can represent; is their normalization right "
-                   "(--mean, --std)?")
+                   f"{grid.lowest:.4g} to {grid.highest:.4g}, what it can represent; are they real numbers, as the "
+                   "float model takes them? (--mean and --std normalize pictures only)")

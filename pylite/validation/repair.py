@@ -156,6 +156,7 @@ def repair(model: str | os.PathLike[str], reference: str | os.PathLike[str],
         if found_in_float is not None:
             step, contents, in_float = found_in_float
             repairer.enter(step)
+    notes += _unchanged(repairer.steps)
     figures = None if measured is None else Figures(measured.name, before, repairer.metric)
     return Repair(model, reference, fitted=len(fit), held_out=len(held), before_db=repairer.before_db,
                   after_db=repairer.held_db, steps=repairer.steps, in_float=in_float, notes=notes, contents=contents,
@@ -168,6 +169,12 @@ def _untouched(graph: Subgraph) -> Iterator[str]:
         if parts_of(operator):
             yield (f"the subgraphs that node {operator.index} ({operator.name}) calls stay as they are: a repair "
                    "changes the main subgraph only")
+
+
+def _unchanged(steps: Sequence[Step]) -> list[str]:
+    """A note if no step was kept."""
+    return [] if any(step.kept for step in steps) else [
+        "no step helped on the held-out samples, so the repaired model is the model as it is"]
 
 
 class _Measured:

@@ -43,7 +43,7 @@ class Scorer:
         self._source = samples.source
         evidence = Evidence.of(self._predictors[0], samples, settings, [*models, *named])
         function = None if settings.metric is None else metric.resolved(settings.metric)
-        name = task_of(evidence, function)
+        name = task_of(evidence, function, len(models) > 1)
         self._labelling = labelling = LABELLINGS[name](evidence)
         check_labelled(evidence, name, len(models) > 1)
         names = labelling.names

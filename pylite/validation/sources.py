@@ -101,6 +101,8 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
     if not isinstance(arrays, dict):
         raise ComparisonError(f"{path}: is not an archive of arrays")
     chosen, labels, unused = _chosen(path, arrays, [t.name for t in tensors])
+    for array, tensor in zip(chosen, tensors, strict=True):
+        _check_axis(path, array, tensor)
     counts = {len(array) if array.ndim else 0 for array in [*chosen, *([] if labels is None else [labels])]}
     if len(counts) != 1:
         raise ComparisonError(f"{path}: the arrays have {sorted(counts)} samples; their first axes must agree")
@@ -110,6 +112,13 @@ def _archive(path: str, tensors: Sequence[Tensor]) -> Source:
         known = in_memory(labels).tolist() if labels.dtype.kind in "US" else labels
         source.label = lambda i: known[i]
     return source
+
+
+def _check_axis(path: str, array: NDArray[Any] | Rows, tensor: Tensor) -> None:
+    """Raise ComparisonError for the array of a single sample, without the axis that counts samples."""
+    if tensor.shape == (1, *array.shape) and math.prod(array.shape[1:]) != math.prod(tensor.shape):
+        raise ComparisonError(f"{path}: an array of shape {list(array.shape)} is one sample of input {tensor.name!r}; "
+                              "the first axis counts samples: save array[numpy.newaxis]")
 
 
 def _chosen(path: str, arrays: dict[str, Any], names: Sequence[str]) -> tuple[list[Any], Any, list[str]]:
@@ -136,6 +145,7 @@ def _array(path: str, tensors: Sequence[Tensor]) -> Source:
     array = load(path)
     if not isinstance(array, np.ndarray | Rows) or not array.ndim:
         raise ComparisonError(f"{path}: has no axis of samples")
+    _check_axis(path, array, tensors[0])
     return Source(len(array), lambda i: [array[i]], lambda i: f"{path}, sample {i}")
 
 

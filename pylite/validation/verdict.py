@@ -51,7 +51,7 @@ def _outside(report: Any) -> str:
     """A sentence if an input cannot represent the samples: then they explain more than any node does."""
     notes = report.notes + (report.accuracy.notes if report.accuracy else [])
     unfit = " and ".join(note.rpartition(": in ")[0] for note in notes if OUTSIDE in note)
-    return unfit and f"the samples do not fit {unfit} (see the note); check --mean and --std first. With these samples "
+    return unfit and f"the samples do not fit {unfit} (see the note); mend this first. With these samples "
 
 
 def _level(report: Any, worst: Any, lowest: float) -> str:
@@ -87,8 +87,17 @@ def _loss(report: Any) -> float:
 
 def _chance(report: Any) -> bool:
     """Does the model lose more than it may, on so few samples that this may be chance?"""
-    test = report.accuracy.mcnemar if _loss(report) > LOSS else None
+    if _loss(report) <= LOSS:
+        return False
+    if report.accuracy.main == "agreement":     # without labels: would LOSS percent of all samples differ as often?
+        return _at_least(report.accuracy.flipped, report.accuracy.samples, LOSS / 100) >= CHANCE
+    test = report.accuracy.mcnemar
     return test is not None and test["p"] is not None and test["p"] >= CHANCE
+
+
+def _at_least(count: int, trials: int, p: float) -> float:
+    """The probability of `count` or more hits of probability p."""
+    return 1.0 - sum(math.comb(trials, i) * p**i * (1 - p)**(trials - i) for i in range(count))
 
 
 def _outputs(report: Any, lowest: float) -> list[str]:
@@ -114,8 +123,9 @@ def _accuracy(report: Any) -> list[str]:
         return [f"{statement}, the reference's {main.reference:.4g} ({main.better} is better)"]
     if drop is None:
         return [f"{statement} on {report.accuracy.samples} samples"]
+    if name == "agreement":
+        return [f"both models name the same class for {f'{value:.4g} of the samples' if drop else 'every sample'}"]
     return [f"{statement}, {abs(drop):.3g} points {'below' if drop > 0 else 'above'} the reference's" if drop else
-            "both models name the same class for every sample" if name == "agreement" else
             f"{statement}, as the reference's"]
 
 
@@ -170,12 +180,21 @@ def _costliest(report: Any) -> tuple[Any, str]:
         return None, (f"No node is to blame: the worst, {_where(t)}, has an SQNR of {t.sqnr_local_db:.1f} dB by "
                       f"itself, and {t.sqnr_db:.1f} dB with the noise that it reads.")
     first, word = (most, "costs") if most is not None and gain >= SOME_DB else (noisy[0], "has")
-    return None, (f"No single node is to blame: of {len(tried)} nodes with much noise of their own, none costs the "
-                  f"outputs {LEAST_DB:g} dB.{'' if _faults(report, None) else _advice(first, word)}")
+    return None, _no_single_node(report, len(tried), first, word)
 
 
-def _advice(t: Any, word: str) -> str:
-    return f" Node {t.node} ({t.op}) {word} most: {t.cause}. {t.remedy}" if t.cause else ""
+def _no_single_node(report: Any, tried: int, first: Any, word: str) -> str:
+    """The verdict if none of the nodes that were tried costs much; first: the one that costs or has most (`word`)."""
+    advice = "" if _faults(report, None) else _advice(first, f" {word} most" if tried > 1 else "")
+    if tried == 1:
+        return (f"No single node is to blame: {_where(first)}, the only one with much noise of its own, costs the "
+                f"outputs less than {LEAST_DB:g} dB.{advice}")
+    return (f"No single node is to blame: of {tried} nodes with much noise of their own, none costs the outputs "
+            f"{LEAST_DB:g} dB.{advice}")
+
+
+def _advice(t: Any, claim: str) -> str:
+    return f" Node {t.node} ({t.op}){claim}: {t.cause}. {t.remedy}" if t.cause else ""
 
 
 def _end(report: Any) -> str:

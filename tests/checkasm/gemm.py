@@ -9,7 +9,7 @@ from pylite._core import simd
 from pylite._core.kernels import packing
 from pylite.numerics import fixed_point
 from tests.checkasm.core import Call, In, InOut, Out, Pointers, Struct, check, run
-from tests.checkasm.slots import ISA_LEVELS, ALayout, Columns, Tile
+from tests.checkasm.slots import ISA_LEVELS, ALayout, Columns, Fit, Tile
 
 F, B, S, I, L = np.float32, np.uint8, np.int16, np.int32, np.int64
 SLACK = 64
@@ -223,8 +223,9 @@ def fit_q8(draw):
             got = np.clip(np.trunc(outer), low, high)
             want = fixed_point.mbqm32(acc.astype(L), int(mult[j]), int(shift[j]))
             np.testing.assert_array_equal(got, np.clip(want, low, high))
-    yield Call(n, In(bias), In(mult), In(np.zeros(n, I)), In(-shift), None, reach, low, high, InOut(np.zeros(n, F)),
-               InOut(np.zeros(n, F)), InOut(np.zeros(n, F)), InOut(np.zeros(1, I)), expect=same, work=n)
+    rule = Struct(Fit, bias=bias, mult=mult, left=np.zeros(n, I), right=-shift, real=0, reach=reach, low=low, high=high)
+    yield Call(n, rule, InOut(np.zeros(n, F)), InOut(np.zeros(n, F)), InOut(np.zeros(n, F)), InOut(np.zeros(1, I)),
+               expect=same, work=n)
 
 
 @check("find_small", rounds=40)

@@ -39,8 +39,8 @@ _script = _declarations()
 _text = _script.headers()
 SLOTS, STRUCTS = _script.slots(_text), _script.structs(_text)
 PROTOTYPES = {name: ctypes.CFUNCTYPE(None, *map(_argument, arguments.split(","))) for name, arguments in SLOTS.items()}
-(Tile, ALayout, Columns, Hybrid, Blocks, DepthwiseLines, Window, Reduction, Softmax8, Softmax16, Range,
- ErrorSums) = map(_struct, ("pl_tile", "pl_a_layout", "pl_columns", "pl_hybrid", "pl_blocks", "pl_dw_lines",
+(Tile, ALayout, Columns, Fit, Hybrid, Blocks, DepthwiseLines, Window, Reduction, Softmax8, Softmax16, Range,
+ ErrorSums) = map(_struct, ("pl_tile", "pl_a_layout", "pl_columns", "pl_fit", "pl_hybrid", "pl_blocks", "pl_dw_lines",
                             "pl_window", "pl_reduction", "pl_softmax8", "pl_softmax16", "pl_range", "pl_error_sums"))
 
 

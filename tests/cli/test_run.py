@@ -60,14 +60,15 @@ def test_inputs_without_a_file_are_an_error_that_says_what_to_give(model, capsys
     assert all(option in error for option in ("--input FILE", "--random SEED", "--zeros"))
 
 
-def test_inputs_without_a_file_are_filled_on_request_and_nothing_is_ranked(model, capsys, tmp_path):
+def test_inputs_without_a_file_are_filled_on_request_and_ranked_if_top_is_given(model, capsys, tmp_path):
     done = run(capsys, model((1, 4)), "--zeros")
     assert "filled with zeros" in done.err and "min 0, max 0" in done.out
     one, other = (report(capsys, model((1, 4)), "--random", 7) for _ in range(2))
     assert one["outputs"] == other["outputs"] and "seed 7" in one["notes"][0]
     (tmp_path / "labels.txt").write_text("ant\nbee\ncat\ndog\n")
     [found] = report(capsys, model((1, 4)), "--random", 7, "--labels", tmp_path / "labels.txt")["outputs"]
-    assert found["kind"] == "tensor"
+    [ranked] = report(capsys, "digits", "--random", 7, "--top", 3)["outputs"]
+    assert found["kind"] == "tensor" and len(ranked["classes"]) == 3
 
 
 def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):

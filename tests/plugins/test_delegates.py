@@ -271,6 +271,13 @@ class TestFailures:
             with pytest.raises(RuntimeError, match=text):
                 interpreter(MyDelegate("NEG"), d)
 
+    def test_a_claim_of_node_objects_names_their_index(self):
+        class Claiming(MyDelegate):
+            def prepare(self, graph):
+                graph.replace(graph.nodes[1:2])
+        with pytest.raises(RuntimeError, match=r"pass node\.index instead of node 1 NEG"):
+            interpreter(Claiming())
+
     def test_objects_that_are_no_delegates_are_refused(self):
         with pytest.raises(ValueError, match="not 3"):
             interpreter(3)

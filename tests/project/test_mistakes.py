@@ -34,7 +34,8 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("mistakes")
     arrays = {"x": np.zeros((3, 1, 8, 8, 1), np.float32), "one": np.zeros((1, 8, 8, 1), np.float32),
               "bad": np.zeros((2, 5), np.float32), "four": np.zeros((4, 8, 8, 1), np.float32),
-              "nan": np.full((1, 8, 8, 1), np.nan, np.float32)}
+              "nan": np.full((1, 8, 8, 1), np.nan, np.float32),
+              "alone": np.zeros((8, 8, 1), np.float32)}
     for name, array in arrays.items():
         np.save(place / f"{name}.npy", array)
     np.savez(place / "two.npz", a=np.zeros(3), b=np.zeros(3))
@@ -73,6 +74,12 @@ def folder(tmp_path_factory):
     m.inputs([x])
     m.outputs([y])
     (place / "gather.tflite").write_bytes(m.build())
+    m = ModelBuilder()
+    x, y = m.tensor("x", PICTURE.shape), m.tensor("y", PICTURE.shape)
+    m.operator("RELU", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (place / "nameless.tflite").write_bytes(m.build())
     return place
 
 
@@ -169,6 +176,8 @@ COMMANDS = [
      "install the library, or give its full path"),
     ("bench digits --seconds 0", "--seconds: '0' is not a number of seconds above 0"),
     ("bench digits --against gone.json", "gone.json: No such file", "it was looked for in"),
+    ("bench digits --compare one.tflite", "--compare: 'one.tflite' is not litert", "to compare two models",
+     "--against"),
     ("bench digits --against text.txt", "text.txt: not a report of pylite bench --json"),
     ("bench digits --shape y=1,8,8,1", "no input is called 'y'", "the model has 'image'"),
     ("bench digits --shape image=a", "image=a", "expected INPUT=N,N,..."),
@@ -176,6 +185,7 @@ COMMANDS = [
     ("bench digits --shape image=1,9,9,1", "node 7 RESHAPE", "288 elements", "the shape was fixed when",
      "; input 'image' was resized from [1, 8, 8, 1] to [1, 9, 9, 1]"),
     ("inspect digits --node 99", "no node 99", "its nodes are 0 to 9"),
+    ("inspect digits --tensor 3", "--tensors takes no value, and '3' is one argument too many"),
     ("inspect digits --node a", "--node: 'a' is not a whole number"),
     ("inspect digits --diff gone.tflite", "'gone.tflite'", "No such file"),
     ("inspect digits --graph g.xyz", "g.xyz", "ends in .svg or .mmd"),
@@ -191,6 +201,7 @@ COMMANDS = [
     ("inspect digits --delegate kernel.py", "write kernel.py:NAME; it defines Mine, failing, none"),
     ("run digits --zeros --delegate several.py:x", "several.py: x is not a delegate; it defines the delegates A, B"),
     ("run digits --zeros --ops flx", "--ops flx: expected FILE.py, LIBRARY.so:FUNCTION or flex", "did you mean flex?"),
+    ("run digits --zeros --ops text.txt", "text.txt is not a shared library; compile its source with"),
     ("run digits --zeros --ops noop.py:Scale", "--ops noop.py:Scale: give noop.py alone", "@pylite.custom_op"),
     ("run digits --zeros --precision bf16", "--precision: 'bf16' is not float32, float16, prefer_float16 or emulate_"),
     ("bench digits --shape image=-1,8,8,1", "--shape image=-1,8,8,1: expected INPUT=N,N,..."),
@@ -483,6 +494,10 @@ CALLS = [
      "for each input"),
     (lambda: validation.accuracy("digits", "x.npy"), ValueError, "x.npy has no labels",
      "give a folder for each class"),
+    (lambda: validation.accuracy("nameless.tflite", "x.npy"), ValueError, "x.npy has no labels for an accuracy",
+     "without labels, compare with a reference model (--reference)"),
+    (lambda: validation.compare("digits", "digits", "alone.npy"), ValueError, "alone.npy: an array of shape [8, 8, 1] "
+     "is one sample of input 'image'", "save array[numpy.newaxis]"),
     (lambda: repair("digits", "digits", [[PICTURE]]), ValueError, "at least two samples", "there are 1"),
     (lambda: repair("digits", "digits", [[PICTURE, PICTURE]] * 2), ValueError, "2 arrays", "'image'"),
     (lambda: sensitivity("digits", "digits", "missing.npz", 30.0), ValueError, "missing.npz: there is no such file"),
@@ -551,7 +566,9 @@ CALLS = [
     (lambda: tasks.ImageClassifier(DIGITS, mean="x"), TypeError, "mean is 'x'", "one for each channel"),
     (lambda: tasks.ImageClassifier(DIGITS, category_allowlist="seven"), TypeError, "such as ['seven'], not a string"),
     (lambda: tasks.ImageClassifier(DIGITS, num_threads=0), ValueError, "num_threads"),
-    (lambda: classify(None), ValueError, "a path, a Pillow image or an array, not NoneType"),
+    (lambda: classify(None), ValueError, "a path, a Pillow image or an array, not NoneType", "imread() and a camera's"),
+    (lambda: classify(np.full((8, 8, 3), -0.5, np.float32)), ValueError, "type float32; expected uint8",
+     "a task normalizes the pixels itself: give them as 0 to 255"),
     (lambda: classify(b"abc"), ValueError, "a path, a Pillow image or an array, not bytes"),
     (lambda: classify("gone/a.png"), OSError, "No such file or directory: \'", "; there is no folder gone"),
     (lambda: classify("https://x.org/a.png"), OSError, "pylite downloads nothing: save the file, and give its path"),

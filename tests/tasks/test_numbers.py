@@ -137,7 +137,7 @@ def test_a_photo_of_a_phone_is_turned_upright(tmp_path):
     (np.zeros((2, 8, 8, 3), np.uint8), "a call takes one picture, such as picture[0]"),
     (np.full((9, 8), 200, np.float32), "; give picture.astype(numpy.uint8)"),
     (np.full((9, 8), 60000, np.uint16), "; give (picture / 257).astype(numpy.uint8)"),
-    (np.full((9, 8), 60000, np.int32), "4)"), (np.full((9, 8), -1, np.float32), "4)"),
+    (np.full((9, 8), 60000, np.int32), "4)"), (np.full((9, 8), -1, np.float32), "itself: give them as 0 to 255"),
     (io.BytesIO(), "; of an open file give PIL.Image.open(file)"), (np.zeros((9, 8, 2), np.uint8), "4)")])
 def test_an_array_that_is_no_picture_is_told_the_cure(given, cure):
     with pytest.raises(TensorError) as caught:

@@ -124,6 +124,20 @@ def test_steps_that_held_out_samples_do_not_confirm_are_refused(spoiled):
     assert found.held_db >= found.before_db
 
 
+def test_a_repair_that_gains_nothing_says_so(tmp_path):
+    for dtype in ("int8", "float32"):
+        m, grid = ModelBuilder(), {"scale": 1 / 255, "zero_point": -128} if dtype == "int8" else {}
+        x, y = m.tensor("x", (1, 64), dtype, **grid), m.tensor("y", (1, 64), dtype, **grid)
+        m.operator("RELU", [x], [y])
+        m.inputs([x])
+        m.outputs([y])
+        (tmp_path / f"{dtype}.tflite").write_bytes(m.build())
+    samples = [[np.random.default_rng(i).random((1, 64), np.float32)] for i in range(4)]
+    found = repair(tmp_path / "int8.tflite", tmp_path / "float32.tflite", samples)
+    assert found.contents == (tmp_path / "int8.tflite").read_bytes()
+    assert found.notes == ["no step helped on the held-out samples, so the repaired model is the model as it is"]
+
+
 def one_scale():
     """[int8, float]: a layer whose first channel has many small weights, and whose second has a single large one."""
     rng, built = np.random.default_rng(0), []

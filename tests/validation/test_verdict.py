@@ -5,6 +5,7 @@ import pytest
 from pylite import validation
 from pylite.media import models
 from pylite.schema import read, write
+from pylite.schema.builder import ModelBuilder
 from pylite.validation import orders
 from pylite.validation.accuracy_report import Accuracy, Metric
 from pylite.validation.report import Report, TensorReport
@@ -103,6 +104,13 @@ def test_what_nodes_cost_decides(regained, cause, says):
     assert says.lower() in found.verdict["text"].lower()
 
 
+def test_a_single_node_that_costs_little_is_not_one_of_several():
+    found = report(tensor(0, "CONV_2D", 10.0, 20.0, True, "range too wide"))
+    found.regained = {0: 0.4}
+    assert ("No single node is to blame: node 0 (CONV_2D), the only one with much noise of its own, costs the outputs "
+            "less than 1 dB. Node 0 (CONV_2D): range too wide. Calibrate") in found.verdict["text"]
+
+
 def test_a_node_behind_one_that_passes_on_noise_is_blamed():
     found = report(tensor(0, "MEAN", 2.5, 26.0, cause="zero point"), tensor(1, "CONV_2D", 19.0, 23.0, True, "bias"))
     found.tensors[0].sqnr_local_db = 22.3
@@ -127,10 +135,38 @@ def test_samples_that_do_not_fit_the_input_are_blamed_first(tmp_path, in_memory)
     data = [[sample[None]] for sample in samples] if in_memory else tmp_path / "x.npy"
     found = validation.compare("digits", "digits", data)
     assert found.verdict["text"].startswith("Poor: the samples do not fit input 'image' (see the note)")
-    assert "check --mean and --std first. With these samples the error of the output is" in found.verdict["text"]
+    assert "mend this first. With these samples the error of the output is" in found.verdict["text"]
     assert "node" not in found.verdict["text"]
     note, = found.notes
     assert note.startswith("input 'image': in 100.0% of the samples, more than 1 % of the numbers are outside 0 to 1")
+
+
+def test_stored_integers_in_place_of_real_numbers_are_noted(tmp_path):
+    stored = np.random.default_rng(0).integers(-128, 128, (4, 8, 8, 1)).astype(np.int8)
+    np.save(tmp_path / "x.npy", stored)
+    found = validation.compare("digits", "digits", tmp_path / "x.npy")
+    assert found.notes[0].startswith("input 'image': the samples are int8, as the input stores numbers, but count as "
+                                     "real numbers; if they are stored numbers, save (q - zero_point) * scale")
+    np.save(tmp_path / "x.npy", (stored + 128.0) / 255)
+    assert validation.compare("digits", "digits", tmp_path / "x.npy").notes == []
+
+
+@pytest.mark.parametrize(("shape", "taken"), [((1, 1, 16), (1, 16)), ((1, 16), (1, 16)), ((1, 1), (1,))])
+def test_an_array_with_one_sample_is_not_taken_for_a_sample_alone(tmp_path, shape, taken):
+    m = ModelBuilder()
+    x, y = m.tensor("x", shape), m.tensor("y", shape)
+    m.operator("RELU", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    (tmp_path / "m.tflite").write_bytes(m.build())
+    np.save(tmp_path / "x.npy", np.ones(taken, np.float32))
+    assert validation.compare(tmp_path / "m.tflite", tmp_path / "m.tflite", tmp_path / "x.npy").samples == 1
+
+
+def test_a_mean_for_arrays_is_noted(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((4, 8, 8, 1), np.float32))
+    note, = validation.compare("digits", "digits", tmp_path / "x.npy", mean=127.5, std=127.5).notes
+    assert note.startswith("mean and std count for pictures only, and the first sample has none")
 
 
 def test_samples_beyond_the_input_are_only_noted_where_the_result_is_good():
@@ -145,6 +181,16 @@ def test_a_loss_that_may_be_chance_asks_for_more_samples(p, drop, level):
         "classification", 10, "top1", [], {"top1": Metric(1 - drop / 100, 1.0)}, mcnemar={"p": p}))
     assert found.verdict["level"] == level
     assert ("may be chance on 10 samples: take more" in found.verdict["text"]) == (level == "fair")
+
+
+@pytest.mark.parametrize(("flipped", "samples", "level"), [(1, 20, "fair"), (1, 200, "good"), (10, 100, "poor")])
+def test_without_labels_a_few_differing_samples_may_be_chance(flipped, samples, level):
+    found = Report("m.tflite", "f.tflite", samples, 0, [], [], None, [], Accuracy(
+        "classification", samples, "agreement", [], {"agreement": Metric(1 - flipped / samples, 1.0)},
+        flipped=flipped))
+    assert found.verdict["level"] == level
+    assert f"both models name the same class for {1 - flipped / samples:.4g} of the samples" in found.verdict["text"]
+    assert ("may be chance on 20 samples: take more" in found.verdict["text"]) == (level == "fair")
 
 
 def test_a_detector_is_judged_by_what_its_boxes_are_chosen_from():

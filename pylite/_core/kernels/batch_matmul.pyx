@@ -1,4 +1,8 @@
-"""BATCH_MATMUL: products of many pairs of matrices, of all types."""
+"""BATCH_MATMUL: products of many pairs of matrices, of all types (docs/decisions/batch-matmul.md).
+
+batch_matmul() packs a round of right matrices (pack_panels(); constant ones are already packed), then lets the product
+engine multiply all pairs of the round.  For a few rows of floats, multiply_strips() reads the right matrices in place.
+"""
 import numpy as np
 
 from libc.math cimport INFINITY

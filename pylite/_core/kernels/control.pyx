@@ -1,6 +1,8 @@
-"""Kernels that run other subgraphs: CALL_ONCE, IF, WHILE.
+"""Kernels that run other subgraphs: CALL_ONCE, IF, WHILE (docs/decisions/subgraph-calls-and-state.md).
 
-They take the Callees and the caller's arrays of bytes: inputs, then outputs, None for absent ones.
+An Invocation copies the caller's arrays into a Callee, runs its Program, and copies the results out.  Branch, While and
+Once, the kernels of the three ops, choose and repeat Invocations.  Kernels take the Callees and the caller's arrays of
+bytes: inputs, then outputs, None for absent ones.
 """
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint8_t

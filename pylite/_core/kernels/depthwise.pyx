@@ -1,5 +1,9 @@
 # build: -O2
-"""Depthwise convolutions: 8-bit, int16, float32 and hybrid.
+"""Depthwise convolutions: 8-bit, int16, float32, float16 and hybrid.
+
+run_lines() is the loop of all types: input_lines() finds the input lines under some output lines, repeat_channels()
+makes patches of them if a channel has several outputs, and a function for the type (multiply_q8() and so on) calls the
+micro-kernel.  The class of a type sets up that function's parameters.
 
 The file is longer than others because all types share the loop over output lines.
 """

@@ -1,5 +1,11 @@
 # build: -O2
-"""float32 LSTM and RNN layers over a full sequence, with float or integer weights."""
+"""float32 LSTM and RNN layers over a full sequence, with float or integer weights.
+
+run_steps() is the loop over time.  A step sums the gates, panel by panel, on all threads (set_inputs() for the inputs,
+step_panels() for the state), then computes the cells and the outputs on one (lstm_cells(), lstm_output(); an RNN has
+only its activation).  With a single row, input_panels() multiplies the inputs of several steps at once, so that weights
+are read less often.
+"""
 import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t

@@ -1,4 +1,9 @@
-"""Integer LSTM layers, with 16-bit or 8-bit gates."""
+"""Integer LSTM layers over a full sequence, with 16-bit or 8-bit gates (docs/numerics.md, section 10).
+
+lstm() is the loop over time: sum_gates() sums and requantizes the gates on all threads; update_cells() and
+update_state() then compute the cells and the outputs, project() the outputs of a projection.  Functions whose names end
+in 8 are for 8-bit gates, which requantize the sums of each matrix separately.
+"""
 from libc.math cimport sqrtf
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
 from libc.string cimport memcpy, memset

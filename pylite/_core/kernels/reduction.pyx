@@ -1,4 +1,8 @@
-"""Sums, means, minima, maxima and products over axes."""
+"""Sums, means, minima, maxima and products over axes.
+
+Reduce has a micro-kernel for each common type and operation; ReduceWide computes int32, int64 and products, with
+accumulators of 64 bits.  Both reduce blocks of outputs that lie side by side; run_blocks() divides these among threads.
+"""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t, uint8_t
 
 from pylite._core.run.kernel cimport FLUSH, Kernel, Strided, kernel_fn, set_strided

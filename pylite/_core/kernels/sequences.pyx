@@ -1,4 +1,7 @@
-"""The base of LSTM and RNN layers over a sequence."""
+"""The base of LSTM and RNN layers over a sequence: reads the arrays, and moves the kernel for other shapes.
+
+recurrent.pyx and recurrent_integer.pyx derive kernels from it, which walk over the time steps.
+"""
 from pylite._core.run.kernel cimport describe, kernel_fn, nothing, placed
 
 cdef enum:                  # the arrays in front of the scratch

@@ -1,4 +1,8 @@
-"""Softmax, log-softmax and L2 normalization along the last dimension."""
+"""Softmax, log-softmax and L2 normalization along the last dimension: kernels on the rows of contiguous matrices.
+
+RowsF32 computes floats, Softmax8 and L2Normalize8 bytes, Softmax16 int16 by tables, DefinedRows16 the int16 functions
+that the reference lacks.  run_rows() divides the rows among threads.
+"""
 from libc cimport math
 from libc.stdint cimport int16_t, int32_t, uint8_t
 

@@ -1,5 +1,10 @@
 """Products of 8-bit rows: where rows come from, the loop over pieces, and how sums are finished.
 
+plan_rows() chooses the source of rows, once for each set of shapes.  At each run, run_product() divides the product
+into pieces, and run_pieces() takes some of them: it packs their rows (lines_of() from image lines, pack_taps() by
+gathering), unless products read them in place, and calls multiply() or, for several output lines, multiply_lines().
+add_sums() is for kernels that finish sums themselves.
+
 The file is longer than others because gcc inlines only what is in the same file.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t

@@ -5,7 +5,7 @@
 # to prove that float32 gives the same results.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pylite._core.simd cimport memory_of, pl_columns, pl_slots
+from pylite._core.simd cimport memory_of, pl_columns, pl_fit, pl_slots
 
 cdef extern from "rounding.h" nogil:
     int32_t pl_mbqm32(int32_t x, int32_t m, int e)
@@ -69,10 +69,13 @@ cdef inline void fit_columns(const pl_slots *slots, int32_t *rows, ptrdiff_t siz
     FULLY_CONNECTED's float64 rule, or NULL; panels: the packed weights of the tile q8, `nbytes` in all, or NULL.
     """
     cdef int unfit = 0
+    cdef pl_fit fit
     if size:
         rows[START * size] = 0
-        slots.fit_q8(size, rows + BIAS * size, rows + MULT * size, rows + LEFT * size, rows + RIGHT * size, real,
-                     2. * MAX_PRODUCT * depth, low, high, <float *>(rows + SCALE * size), <float *>(rows + REST * size),
+        fit.bias, fit.mult, fit.real = rows + BIAS * size, rows + MULT * size, real
+        fit.left, fit.right = rows + LEFT * size, rows + RIGHT * size
+        fit.low, fit.high, fit.reach = low, high, 2. * MAX_PRODUCT * depth
+        slots.fit_q8(size, &fit, <float *>(rows + SCALE * size), <float *>(rows + REST * size),
                      <float *>(rows + START * size), &unfit)
         if unfit:
             rows[START * size] = NO_FLOAT_FORM

@@ -71,6 +71,15 @@ typedef struct pl_hybrid {
   float low, high;
 } pl_hybrid;
 
+/* How fit_q8's columns are finished by the rule, and their accumulators: those of column j lie within `reach` of
+ * bias[j]. */
+typedef struct pl_fit {
+  const int32_t *bias, *mult, *left, *right; /* as in pl_columns */
+  const double *real;                        /* the scales of the float64 rule, or NULL for MBQM32 */
+  double reach;
+  int low, high; /* the limits of results, less their zero point */
+} pl_fit;
+
 /* Output lines of a depthwise convolution, and the input lines under them.  Channels are contiguous.  Micro-kernels
  * call it g, for its geometry. */
 typedef struct pl_dw_lines {
@@ -219,12 +228,9 @@ struct pl_slots;
                     ptrdiff_t x_line, int mask, int border, uint8_t *to, ptrdiff_t pitch)) \
   /* sums[r] = sum of the first `length` elements of each run of row r of an A panel */ \
   X(sums_q8, (int rows, const pl_a_layout *layout, ptrdiff_t length, const void *a_panel, int32_t *sums)) \
-  /* finds scale, rest and start of pl_columns for n columns, or sets *unfit = 1 if some column has none.  Results are \
-   * those of MBQM32, or of the float64 rule if `real` is not NULL, clamped to low .. high (less the zero point); \
-   * accumulators differ from bias by `reach` at most.  Levels that do not use the float form find none */ \
-  X(fit_q8, (ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right, \
-             const double *real, double reach, int low, int high, float *scale, float *rest, float *start, \
-             int *unfit)) \
+  /* finds scale, rest and start of pl_columns for n columns, or sets *unfit = 1 if some column has none.  Levels that \
+   * do not use the float form find none */ \
+  X(fit_q8, (ptrdiff_t n, const pl_fit *fit, float *scale, float *rest, float *start, int *unfit)) \
   /* small[i] = 1 if no weight in panel i is -128, else 0; for n panels of `bytes` bytes each */ \
   X(find_small, (ptrdiff_t n, ptrdiff_t bytes, const uint8_t *panels, int32_t *small)) \
   \

@@ -51,13 +51,14 @@ static inline pl_columns columns_of(const pl_slots *s, const finish *f, size_t n
   }
   int unfit = !f->fit;
   if (f->fit)
-    s->fit_q8((ptrdiff_t)size, at[BIAS], at[MULT], at[LEFT], at[RIGHT], NULL, 2. * 255 * 128 * (double)depth,
-              f->low - f->zero_point, f->high - f->zero_point, (float *)at[SCALE], (float *)at[REST],
-              (float *)at[START], &unfit);
+    s->fit_q8((ptrdiff_t)size,
+              &(pl_fit){at[BIAS], at[MULT], at[LEFT], at[RIGHT], NULL, 2. * 255 * 128 * (double)depth,
+                        f->low - f->zero_point, f->high - f->zero_point},
+              (float *)at[SCALE], (float *)at[REST], (float *)at[START], &unfit);
   if (f->fit && s->q8.small && panels)
     s->find_small((ptrdiff_t)size / s->q8.nr, (ptrdiff_t)(bytes / size) * s->q8.nr, panels, at[SMALL]);
   return (pl_columns){at[BIAS], at[MULT], at[ODD], left ? at[LEFT] : NULL, at[RIGHT], at[HALF], at[SIGN],
-                      at[SMALL], (float *)at[SCALE], (float *)at[REST], (float *)at[START], NULL, !unfit, f->zero_point, f->low,
-                      f->high, f->flip};
+                      at[SMALL], (float *)at[SCALE], (float *)at[REST], (float *)at[START], NULL, !unfit,
+                      f->zero_point, f->low, f->high, f->flip};
 }
 #endif

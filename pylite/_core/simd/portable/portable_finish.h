@@ -1,4 +1,6 @@
-/* Products of int16, finishing to other types than bytes, and hybrid operators; included by portable.c alone. */
+/* The rarer products; included by portable.c alone: sums of int16 (gemm_s64) and how sums become int16 (finish_mbqm64,
+ * finish_mbqm32, finish_f64); quantization of float rows and products with integer weights (quantize_rows, gemm_hybrid,
+ * gemm_blocks, scaled_sums).  gemm.h describes each slot. */
 #include "rounding.h"
 
 /* COLUMNS neighbouring columns at once, whose sums are independent. */

@@ -231,19 +231,20 @@ static int fit_constant(const column *c, int low, float *start) {
 }
 #endif
 
-static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const int32_t *left, const int32_t *right,
-                   const double *real, double reach, int low, int high, float *scale, float *rest, float *start,
-                   int *unfit) {
+static void fit_q8(ptrdiff_t n, const pl_fit *fit, float *scale, float *rest, float *start, int *unfit) {
 #if defined(__AVX2__)
+  const double *real = fit->real;
+  const int low = fit->low, high = fit->high;
   fitter f = new_fitter();
   for (ptrdiff_t j = 0; j < n; j++) {
-    rule q = {real != NULL, left[j], right[j], mult[j], 0, 0.5};
-    q.s = real ? real[j] : mult[j] * power_of_two(left[j] - right[j] - 31);
-    if (!real) q.half = (right[j] ? 0.5 : 0) + power_of_two(-right[j] - 1);
+    const int left = fit->left[j], right = fit->right[j];
+    rule q = {real != NULL, left, right, fit->mult[j], 0, 0.5};
+    q.s = real ? real[j] : fit->mult[j] * power_of_two(left - right - 31);
+    if (!real) q.half = (right ? 0.5 : 0) + power_of_two(-right - 1);
     if (q.s == 0) continue; /* a column that is not in use */
-    column c = {q, bias[j] - reach, bias[j] + reach, 0, high, -low};
+    column c = {q, fit->bias[j] - fit->reach, fit->bias[j] + fit->reach, 0, high, -low};
     c.size = c.most > -c.least ? c.most : -c.least;
-    const int in_range = q.s > 0 && c.size < power_of_two(31 - left[j]) && c.size * q.s < 0x1p31;
+    const int in_range = q.s > 0 && c.size < power_of_two(31 - left) && c.size * q.s < 0x1p31;
     if (!in_range || high > STEPS || -low > STEPS ||
         !(fit_constant(&c, low, start + j) || fit_column(&f, &c, scale + j, rest + j, start + j))) {
       *unfit = 1;
@@ -251,8 +252,7 @@ static void fit_q8(ptrdiff_t n, const int32_t *bias, const int32_t *mult, const 
     }
   }
 #else
-  (void)n, (void)bias, (void)mult, (void)left, (void)right, (void)real, (void)reach, (void)low, (void)high;
-  (void)scale, (void)rest, (void)start;
+  (void)n, (void)fit, (void)scale, (void)rest, (void)start;
   *unfit = 1;
 #endif
 }
