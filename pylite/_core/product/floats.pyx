@@ -10,7 +10,17 @@ from libc.string cimport memcpy, memset
 from pylite._core.product.division cimport Piece, divide, fast_div, get_piece, parallel_pool, round_up
 from pylite._core.product.lines cimport LineBuffer, advance_piece, extend_line_buffer, pixels_of_piece, plan_lines
 from pylite._core.product.product cimport IN_PLACE, LINES, TAPS, Product
-from pylite._core.product.window cimport A_PANEL_BYTES, MAX_SEGMENTS, Span, Window, copy_row, gather, pixel_at, taps_of
+from pylite._core.product.window cimport (
+    A_PANEL_BYTES,
+    MAX_SEGMENTS,
+    Span,
+    Window,
+    copy_row,
+    gather,
+    pixel_at,
+    sees_only_pixels,
+    taps_of,
+)
 from pylite._core.simd cimport PL_SLACK, parallel_for, pl_a_layout, pl_fill, pl_packed_layout, pl_pool, pl_tile, slots
 
 cdef enum:
@@ -113,7 +123,7 @@ cdef bint lines_fill_tiles(const Product *p) noexcept:
     For a filter of one tap with a stride.  The rows that tiles lack must take less time than copying.
     """
     cdef const Window *w = &p.window
-    return (w.pad_d == w.pad_h == w.pad_w == 0
+    return (sees_only_pixels(w)
             and (round_up(w.ow, p.tile.mr) - w.ow) * p.depth * p.columns <= COPIED_PRODUCTS * w.ow)
 
 

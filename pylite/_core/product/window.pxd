@@ -78,8 +78,14 @@ cdef inline Pixel pixel_of(const Window *w, ptrdiff_t position) noexcept nogil:
     return Pixel(n, plane - n * w.od, line - plane * w.oh, position - line * w.ow)
 
 
+cdef inline bint sees_only_pixels(const Window *w) noexcept nogil:
+    """Does a filter of one tap see a pixel of the image for every output pixel?"""
+    return (w.pad_d == w.pad_h == w.pad_w == 0 and covered(w.od, w.stride_d, 1) <= w.d
+            and covered(w.oh, w.stride_h, 1) <= w.h and covered(w.ow, w.stride_w, 1) <= w.w)
+
+
 cdef inline const uint8_t *pixel_at(const Window *w, ptrdiff_t position) noexcept nogil:
-    """The pixel that a filter of one tap without padding sees for the output pixel at `position`."""
+    """The pixel that a filter of one tap sees for the output pixel at `position`; sees_only_pixels() must hold."""
     cdef Pixel o
     if w.direct:
         return w.x + position * w.sw

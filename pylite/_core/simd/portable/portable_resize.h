@@ -54,7 +54,7 @@ enum { BLEND_LINE = 512 };
     if (!gather) { \
       for (size_t j = done; j < n; j++) { \
         const size_t left = (size_t)low[j] * c, right = (size_t)high[j] * c; \
-        if (c == 8) /* a vector of floats, without loops */ \
+        if (c == 8 && sizeof(type) == sizeof(float)) /* a vector, without loops */ \
           name##_blend(8, top + left, bottom + left, top + right, bottom + right, fraction + j, 0, dy, y + j * step); \
         else \
           name##_blend(c, top + left, bottom + left, top + right, bottom + right, fraction + j, 0, dy, y + j * step); \
