@@ -162,7 +162,7 @@ PL_INLINE void pool_max_f16_finish(const pl_window *w, int32_t taps, size_t n, f
 }
 FINISH_MAX_INT(pool_max_i8_any, int8_t)
 FINISH_MAX_INT(pool_max_u8_any, uint8_t)
-FINISH_MAX_INT(pool_max_i16_any, int16_t)
+FINISH_MAX_INT(pool_max_i16, int16_t)
 FINISH_F32(pool_l2_f32, sqrtf(acc[i] * reciprocal), pl_clampf)
 PL_LOOSE_BEGIN
 POOL(pool_average_f32_any, float, float, 0.0f, POOL_ADD, POOL_ADD)
@@ -200,14 +200,14 @@ PL_EMULATES static void pool_max_f16(const pl_window *, const void *, ptrdiff_t,
 POOL(pool_max_f16, uint16_t, float, -INFINITY, POOL_MAX_HALF, JOIN_MAX_F32)
 POOL(pool_max_i8_any, int8_t, int8_t, INT8_MIN, JOIN_MAX, JOIN_MAX)
 POOL(pool_max_u8_any, uint8_t, uint8_t, 0, JOIN_MAX, JOIN_MAX)
-POOL(pool_max_i16_any, int16_t, int16_t, INT16_MIN, JOIN_MAX, JOIN_MAX)
+POOL(pool_max_i16, int16_t, int16_t, INT16_MIN, JOIN_MAX, JOIN_MAX)
 PL_LOOSE_BEGIN
 POOL(pool_l2_f32, float, float, 0.0f, POOL_ADD_SQUARE, POOL_ADD)
 PL_LOOSE_END
 
-/* The most frequent cases: windows of 2 x 2 and 3 x 3 with strides of 1 and 2, of at least 16 channels.  Two
- * neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats its
- * neighbour inside, which changes no maximum. */
+/* The most frequent cases, but not of int16: windows of 2 x 2 and 3 x 3 with strides of 1 and 2, at least 16 channels.
+ * Two neighbouring outputs share the maxima of columns that both cover.  At a side of the image, a tap outside repeats
+ * its neighbour inside, which changes no maximum. */
 #if defined(__aarch64__) /* where JOIN_MAX_F32 ignores NaN in both operands, not in the second alone */
 enum { MAX_SIDE = 3, BYTE_CHANNELS = 16, IGNORES_ANY_NAN = 1 };
 #else
@@ -264,4 +264,3 @@ MAX_OF_PAIRS(pool_max_f32, float, -FLT_MAX, JOIN_MAX_F32)
 PL_LOOSE_END
 MAX_OF_PAIRS(pool_max_i8, int8_t, (int8_t)INT8_MIN, JOIN_MAX)
 MAX_OF_PAIRS(pool_max_u8, uint8_t, p[i], JOIN_MAX)
-MAX_OF_PAIRS(pool_max_i16, int16_t, (int16_t)INT16_MIN, JOIN_MAX)
