@@ -5,7 +5,7 @@ docs/numerics.md section 3 has the windows and paddings.
 from pylite._core.product import layouts
 from pylite.ir import shapes
 
-SHORT_LINE = 4              # most pixels of a line that may count as one pixel
+SHORT_LINE = 4              # most pixels of a line that may count as one pixel, unless it has few channels and columns
 LARGEST_EXTENT = 1 << 28    # most pixels that a dilated filter spans
 SPREAD = 64                 # most bytes of an image's line under a filter whose taps are spread; twice as many
 FEW_COLUMNS = 8             # if it has so few columns
@@ -125,9 +125,10 @@ def lines_as_pixels(operands, window):
     x, y = operands.x, operands.y
     n, h, width, c = x.shape
     _, oh, out, columns = y.shape
-    if (not 0 < width <= min(SHORT_LINE, 2 * window.fw) or window.fh == 1 or oh < 8 or window.groups > 1
+    if (not 0 < width <= 2 * window.fw or window.fh == 1 or oh < 8 or window.groups > 1
             or x.dtype not in ("float32", "int8")
-            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))):
+            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
+            or (width > SHORT_LINE and (width * c * window.fh > 160 or columns > FEW_COLUMNS))):
         return window
     layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)

@@ -1,9 +1,10 @@
-"""CONV_2D of float32 images and integer weights: groups, and lines so short that one counts as a pixel."""
+"""CONV_2D in groups of float32 images and integer weights, and of images whose lines count as pixels."""
 import numpy as np
 import pytest
 
 from pylite.schema.builder import ModelBuilder
-from tests.tools.oneop import check, run_peer
+from tests.ops.convolving import finish, operands
+from tests.tools.oneop import check, differential, run_peer
 from tests.tools.resources import peer
 
 
@@ -29,7 +30,8 @@ def test_images_have_a_zero_point_whether_scales_differ_or_not(taps, c, same):
 
 @pytest.mark.parametrize("dtype", ["int8", "int4"])
 @pytest.mark.parametrize("scales", [1, 6])
-@pytest.mark.parametrize("width, taps, stride", [(1, (3, 3), 1), (2, (4, 1), 2), (3, (3, 5), 1), (4, (5, 2), 2)])
+@pytest.mark.parametrize("width, taps, stride", [(1, (3, 3), 1), (2, (4, 1), 2), (3, (3, 5), 1), (4, (5, 2), 2),
+                                                 (6, (3, 4), 1)])
 def test_lines_count_as_pixels(width, taps, stride, scales, dtype):
     peer()
     rng, high = np.random.default_rng(width), 7 if dtype == "int4" else 127
@@ -44,3 +46,14 @@ def test_lines_count_as_pixels(width, taps, stride, scales, dtype):
     m.outputs([y])
     data = [rng.normal(size=(2, 19, width, 5)).astype(np.float32)]
     check(m.build(), data, run_peer(m.build(), data), f"width {width}, {taps}, {scales} scales")
+
+
+@differential("float32", "int8", "int8 per tensor", count=30)
+def test_short_lines(m, rng, kind):
+    """Images so narrow that a line may count as a pixel."""
+    width, taps = int(rng.integers(1, 11)), [int(rng.integers(2, 6)), int(rng.integers(1, 6))]
+    stride, c, k = rng.integers(1, 3, 2).tolist(), int(rng.choice([1, 3, 4, 8, 20])), int(rng.choice([1, 5, 8, 12]))
+    out = [-(-n // step) for n, step in zip((21, width), stride, strict=True)]
+    (x, w, b, y), data = operands(m, rng, kind, (2, 21, width, c), (k, *taps, c), 0, (2, *out, k))
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0], stride_w=stride[1], padding="SAME",
+                  dilation_h_factor=1, dilation_w_factor=1)
