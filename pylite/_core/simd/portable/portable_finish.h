@@ -178,12 +178,14 @@ static __attribute__((noinline)) void range_f32(ptrdiff_t n, const float *x, flo
   *high = most[0];
 }
 
+#if !(defined(__AVX2__) && defined(__FMA__))
 static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric,
                                                   int flip, uint8_t *y) {
   const int low = asymmetric ? -128 : -127;
   for (ptrdiff_t i = 0; i < n; i++)
     y[i] = (uint8_t)(pl_clamp32(zero + pl_round_half32(x[i] * inverse), low, 127) ^ flip);
 }
+#endif
 static void quantize_whole(ptrdiff_t n, const float *x, float inverse, int zero, float *restrict y) {
   const int low = -128 - zero, high = 127 - zero;
   for (ptrdiff_t i = 0; i < n; i++) y[i] = (float)pl_clamp32(pl_round_half32(x[i] * inverse), low, high);

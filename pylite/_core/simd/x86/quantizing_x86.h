@@ -7,22 +7,36 @@ typedef __m512i quantized_ints;
 typedef __m256i quantized_ints;
 #define V_INTS(op) _mm256_##op
 #endif
+/* x + half, with the sign of x, truncated; INT32_MIN for NaN and numbers out of range */
+PL_INLINE quantized_ints rounded(vf x, float half) {
+#if defined(__AVX512F__)
+  const vf signed_half = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+      _mm512_castps_si512(V_ALL(-0.0f)), _mm512_castps_si512(x), _mm512_castps_si512(V_ALL(half)), 0xEA));
+#else
+  const vf signed_half = V(or_ps)(V(and_ps)(x, V_ALL(-0.0f)), V_ALL(half));
+#endif
+  return V_INTS(cvttps_epi32)(V(add_ps)(x, signed_half));
+}
 /* pl_round_away32(x / scale), with pl_quotient() for the division */
 PL_INLINE quantized_ints rounded_quotients(vf x, vf scale, vf inverse) {
-  const vf estimate = V(mul_ps)(x, inverse), q = V_FMA(V(fnmadd_ps)(estimate, scale, x), inverse, estimate);
-#if defined(__AVX512F__)
-  const vf half = _mm512_castsi512_ps(_mm512_ternarylogic_epi32( /* 0.49999997 with the sign of q */
-      _mm512_castps_si512(V_ALL(-0.0f)), _mm512_castps_si512(q), _mm512_castps_si512(V_ALL(0.49999997f)), 0xEA));
-#else
-  const vf half = V(or_ps)(V(and_ps)(q, V_ALL(-0.0f)), V_ALL(0.49999997f));
-#endif
-  return V_INTS(cvttps_epi32)(V(add_ps)(q, half)); /* INT32_MIN for NaN and numbers out of range */
+  const vf estimate = V(mul_ps)(x, inverse);
+  return rounded(V_FMA(V(fnmadd_ps)(estimate, scale, x), inverse, estimate), 0.49999997f);
 }
 #if defined(__AVX512F__)
 #define ALL_ZERO(v) (_mm512_test_epi64_mask(v, v) == 0)
 #else
 #define ALL_ZERO(v) _mm256_testz_si256(v, v)
 #endif
+/* Stores bytes that were packed twice, which clamps, and interleaves 16-byte parts of vectors. */
+PL_INLINE void store_packed(quantized_ints bytes, uint8_t *y) {
+#if defined(__AVX512F__)
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(y, _mm512_permutexvar_epi32(order, bytes));
+#else
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256((__m256i *)y, _mm256_permutevar8x32_epi32(bytes, order));
+#endif
+}
 /* Products with a reciprocal that is 2^-21 too small and with one that is 2^-21 too large enclose the quotient.  If both
  * have the same nearest integer, that is the result; otherwise the quotient, which is close to a half, is computed.
  * What no int32 holds becomes INT32_MIN, and the rule adds the zero point to it modulo 2^32: with a negative zero point
@@ -57,16 +71,9 @@ PL_INLINE size_t quantize_blocks(size_t n, const float *x, uint8_t *y, const pl_
       pair[0] = V_INTS(packs_epi32)(q[0], q[1]), pair[1] = V_INTS(packs_epi32)(q[2], q[3]);
       if (i >= exact) exact = i + PATIENCE * BLOCK;
     }
-    /* Packing clamps, and interleaves 16-byte parts of vectors. */
     const quantized_ints bytes =
         is_uint8 ? V_INTS(packus_epi16)(pair[0], pair[1]) : V_INTS(packs_epi16)(pair[0], pair[1]);
-#if defined(__AVX512F__)
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(order, bytes));
-#else
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_si256((__m256i *)(y + i), _mm256_permutevar8x32_epi32(bytes, order));
-#endif
+    store_packed(bytes, y + i);
   }
   return i;
 }
@@ -83,6 +90,30 @@ static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) 
       done = p.zero < 0 ? quantize_blocks(n, x, y, &p, 0, 1) : quantize_blocks(n, x, y, &p, 0, 0);
   }
   quantize_by_division(n - done, x + done, y + done, vp);
+}
+
+/* The quantization of hybrid operators, by pl_round_half32().  For a negative zero point the factor is negative, and
+ * ~v + 1 is -v: see quantize_blocks(). */
+static __attribute__((noinline)) void quantize_s8(ptrdiff_t n, const float *x, float inverse, int zero, int asymmetric,
+                                                  int flip, uint8_t *y) {
+  enum { BLOCK = 4 * V_WIDTH };
+  const int negative = zero < 0;
+  const vf factor = V_ALL(negative ? -inverse : inverse);
+  const quantized_ints sign = V_INTS(set1_epi16)((int16_t)-negative);
+  const quantized_ints shift = V_INTS(set1_epi16)((int16_t)(zero + negative));
+  const quantized_ints low = V_INTS(set1_epi8)(asymmetric ? -128 : -127), flips = V_INTS(set1_epi8)((char)flip);
+  float few[BLOCK] = {0};
+  uint8_t results[BLOCK], *to = n < BLOCK ? results : y;
+  if (n < BLOCK) x = memcpy(few, x, n * sizeof *x);
+  for (ptrdiff_t next = 0; next < n; next += BLOCK) {
+    const ptrdiff_t i = next <= n - BLOCK || n < BLOCK ? next : n - BLOCK; /* the last block overlaps the one before */
+    quantized_ints q[4];
+    for (int k = 0; k < 4; k++) q[k] = rounded(V(mul_ps)(V(loadu_ps)(x + i + k * V_WIDTH), factor), 0.5f);
+    q[0] = V_INTS(adds_epi16)(V_INTS(packs_epi32)(q[0], q[1]) ^ sign, shift);
+    q[1] = V_INTS(adds_epi16)(V_INTS(packs_epi32)(q[2], q[3]) ^ sign, shift);
+    store_packed(V_INTS(max_epi8)(V_INTS(packs_epi16)(q[0], q[1]), low) ^ flips, to + i);
+  }
+  if (n < BLOCK) memcpy(y, results, n);
 }
 
 #if defined(__AVX512F__)
