@@ -1,4 +1,6 @@
 """Pooling."""
+import itertools
+
 import numpy as np
 import pytest
 
@@ -41,6 +43,26 @@ def test_max_pool_of_few_taps_and_many_channels(m, rng, dtype):
     shape = (int(rng.integers(1, 3)), *(int(n) for n in rng.integers(3, 9, 2)), int(rng.integers(16, 70)))
     side = int(rng.integers(2, 4))
     return pool(m, rng, dtype, "MAX_POOL_2D", shape, filter_height=side, filter_width=side)
+
+
+@differential("float32", "int8", "uint8", count=20)
+def test_pools_of_slices(m, rng, dtype):
+    """A chain of pools whose results are joined: they read and write slices of the joined tensor."""
+    shape, count = (1, *(int(n) for n in rng.integers(2, 9, 2)), int(rng.choice([1, 3, 8, 16, 40, 70]))), 3
+    name = "AVERAGE_POOL_2D" if dtype != "float32" and rng.random() < 0.4 else "MAX_POOL_2D"
+    q = {} if dtype == "float32" else {"scale": 0.1, "zero_point": 3}
+    joined = *shape[:3], shape[3] * (count + 1)
+    x, *pooled = (m.tensor(f"t{i}", shape, dtype, **q) for i in range(count + 2))
+    y, z = m.tensor("y", joined, dtype, **q), m.tensor("z", joined, dtype, **q)
+    m.operator("MAX_POOL_2D", [x], pooled[:1], padding="SAME", stride_h=1, stride_w=1, filter_height=1, filter_width=1)
+    for a, b in itertools.pairwise(pooled):
+        m.operator(name, [a], [b], padding="SAME", stride_h=1, stride_w=1, filter_height=int(rng.integers(1, 6)),
+                   filter_width=int(rng.integers(1, 6)))
+    m.operator("CONCATENATION", pooled, [y], axis=3)
+    m.operator("MAX_POOL_2D", [y], [z], padding="SAME", stride_h=1, stride_w=1, filter_height=1, filter_width=1)
+    m.inputs([x])
+    m.outputs([z])
+    return [values(rng, shape, dtype)]
 
 
 @differential("float32")

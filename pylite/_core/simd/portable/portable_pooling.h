@@ -83,6 +83,13 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
+  /* n pixels from x on, as one run */ \
+  PL_INLINE const T *name##_run(const pl_window *w, const T *x, ptrdiff_t n, T *apart) { \
+    const ptrdiff_t bytes = w->channels * (ptrdiff_t)sizeof(T), step = w->x_pixel * (ptrdiff_t)sizeof(T); \
+    if (step == bytes || n <= 0) return x; \
+    copy_runs((size_t)n, (size_t)bytes, (const uint8_t *)x, step, (uint8_t *)apart, bytes); \
+    return apart; \
+  } \
   /* m output pixels, starting at `position` in the input row */ \
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
     A line[POOL_LINE], combined[POOL_LINE]; \
@@ -93,14 +100,18 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     for (ptrdiff_t i = 0; i < left; i++) line[i] = identity; \
     for (ptrdiff_t i = left + inside; i < all; i++) line[i] = identity; \
     A *in = line + left; \
-    const T *p = x + begin * c, *q = p + w->row_stride; \
-    ptrdiff_t k = 2 - w->rows % 2; \
-    if (k == 1) \
+    T apart[2][POOL_LINE]; \
+    const T *p = name##_run(w, x += begin * w->x_pixel, end - begin, apart[0]), *q; \
+    ptrdiff_t k = 1; \
+    if (w->rows % 2) \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap((A)identity, p[i]); \
-    else \
+    else { \
+      q = name##_run(w, x + w->row_stride, end - begin, apart[1]), k = 2; \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap((A)identity, p[i]), q[i]); \
+    } \
     for (; k < w->rows; k += 2) { \
-      p = x + begin * c + k * w->row_stride, q = p + w->row_stride; \
+      p = name##_run(w, x + k * w->row_stride, end - begin, apart[0]); \
+      q = name##_run(w, x + (k + 1) * w->row_stride, end - begin, apart[1]); \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap(in[i], p[i]), q[i]); \
     } \
     A *from = line, *spare = combined; \
@@ -132,13 +143,17 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     pl_window w = *w0; \
     const ptrdiff_t c = w.channels; \
     const int disjoint = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
-    const int dense = w.x_pixel == c && w.y_pixel == c && (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
+    const int fits = (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
     const int slides = w.stride == 1 && w.rows * w.cols > POOL_TAPS; \
-    if ((c < 64 || slides) && n > 1 && !disjoint && dense) { \
+    if ((c < 64 || slides) && n > 1 && !disjoint && fits) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
-        name##_stretch(&w, x, j * w.stride - left, m, y + j * c); \
+        T apart[POOL_LINE], *to = w.y_pixel == c ? y + j * c : apart; \
+        name##_stretch(&w, x, j * w.stride - left, m, to); \
+        if (to == apart) /* a slice of a CONCATENATION's result */ \
+          copy_runs((size_t)m, (size_t)c * sizeof(T), (const uint8_t *)apart, c * (ptrdiff_t)sizeof(T), \
+                    (uint8_t *)(y + j * w.y_pixel), w.y_pixel * (ptrdiff_t)sizeof(T)); \
       } \
       return; \
     } \
