@@ -2,6 +2,7 @@
 
 docs/numerics.md section 3 has the windows and paddings.
 """
+from pylite._core import simd
 from pylite._core.product import layouts
 from pylite.ir import shapes
 
@@ -128,13 +129,19 @@ def lines_as_pixels(operands, window):
     if (not 0 < width <= 2 * window.fw or window.fh == 1 or oh < 8 or window.groups > 1
             or x.dtype not in ("float32", "int8")
             or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
-            or (width > SHORT_LINE and (width * c * window.fh > 160 or columns > FEW_COLUMNS))):
+            or (width > SHORT_LINE and (width * c * window.fh > _most_elements() or columns > FEW_COLUMNS))):
         return window
     layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
     lines.note, lines.pixels = window.note, out
     lines.x_view, lines.y_view = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)
     return lines
+
+
+def _most_elements():
+    """Most elements of a filter whose lines, longer than SHORT_LINE, count as pixels: few columns leave much of a long
+    vector empty."""
+    return 160 if simd.current.startswith("avx") else 64
 
 
 def column_as_line(x, y, window):
