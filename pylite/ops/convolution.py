@@ -88,8 +88,7 @@ def _merged_groups(operands, window):
     merged = max((n for n in range(2, most + 1) if window.groups % n == 0), default=1)
     if merged == 1 or x.dtype not in ("int8", "uint8"):
         return window
-    note = f"{merged} groups as one, with weights of 0"
-    window.note = f"{window.note}; {note}" if window.note else note
+    window.explain(f"{merged} groups as one, with weights of 0")
     return Window(window.fh, window.fw, window.stride, window.dilation, window.pad, window.groups // merged,
                   layouts.MergedGroups(window.groups, merged, w.zero_point))
 

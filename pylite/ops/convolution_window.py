@@ -53,6 +53,10 @@ class Window:
         self.first = True
         self.transposed = False
 
+    def explain(self, note):
+        """Append to the note."""
+        self.note = f"{self.note}; {note}" if self.note else note
+
     @property
     def filter(self):
         """(fh, fw, stride, dilation, pad) flattened, as the kernels take it."""
@@ -126,22 +130,16 @@ def lines_as_pixels(operands, window):
     x, y = operands.x, operands.y
     n, h, width, c = x.shape
     _, oh, out, columns = y.shape
-    if (not 0 < width <= 2 * window.fw or window.fh == 1 or oh < 8 or window.groups > 1
-            or x.dtype not in ("float32", "int8")
-            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
-            or (width > SHORT_LINE and (width * c * window.fh > _most_elements() or columns > FEW_COLUMNS))):
+    most = 160 if simd.current.startswith("avx") else 64    # few columns leave much of a long vector empty
+    if (window.fh == 1 or oh < 8 or window.groups > 1 or x.dtype not in ("float32", "int8")
+            or not 0 < width <= 2 * window.fw or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
+            or (width > SHORT_LINE and (width * c * window.fh > most or columns > FEW_COLUMNS))):
         return window
     layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
     lines.note, lines.pixels = window.note, out
     lines.x_view, lines.y_view = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)
     return lines
-
-
-def _most_elements():
-    """Most elements of a filter whose lines, longer than SHORT_LINE, count as pixels: few columns leave much of a long
-    vector empty."""
-    return 160 if simd.current.startswith("avx") else 64
 
 
 def column_as_line(x, y, window):
@@ -157,8 +155,7 @@ def column_as_line(x, y, window):
 def spread_taps(operands, window):
     """A Window without a horizontal dilation, its filter with weights of 0 instead, where that pays; else the same one.
 
-    Products with 0 cost less than phases do if a line under the filter is short.  Not for floats: 0 times infinity is
-    NaN.
+    If a line under the filter is short, that costs less than phases.  Not for floats: 0 times infinity is NaN.
     """
     x, w, step = operands.x, operands.w, window.dilation[1]
     reach, most = (window.fw - 1) * step + 1, 2 * SPREAD if operands.y.shape[3] <= FEW_COLUMNS else SPREAD
@@ -167,8 +164,7 @@ def spread_taps(operands, window):
         return window
     spread = Window(window.fh, reach, window.stride, (window.dilation[0], 1), window.pad,
                     layout=layouts.SpreadTaps(window.layout, step, w.zero_point))
-    note = "weights of 0 between the taps of a line"
-    window.note = f"{window.note}; {note}" if window.note else note
+    window.explain("weights of 0 between the taps of a line")
     return spread
 
 
@@ -194,8 +190,7 @@ def dilation_phases(operands, window, shared):
         phase.shared, phase.first = shared, i == 0
         phase.x_view, phase.y_view = _every(x, first, step), _every(y, i, step)
         phases.append(phase)
-    note = f"as {len(phases)} plain ones, each of every {step}th pixel of a line"
-    window.note = f"{window.note}; {note}" if window.note else note
+    window.explain(f"as {len(phases)} plain ones, each of every {step}th pixel of a line")
     return phases
 
 
