@@ -30,8 +30,8 @@ def test_images_have_a_zero_point_whether_scales_differ_or_not(taps, c, same):
 
 @pytest.mark.parametrize("dtype", ["int8", "int4"])
 @pytest.mark.parametrize("scales", [1, 6])
-@pytest.mark.parametrize("width, taps, stride", [(1, (3, 3), 1), (2, (4, 1), 2), (3, (3, 5), 1), (4, (5, 2), 2),
-                                                 (6, (3, 4), 1)])
+@pytest.mark.parametrize(("width", "taps", "stride"), [
+    (1, (3, 3), 1), (2, (4, 1), 2), (3, (3, 5), 1), (4, (5, 2), 2), (6, (3, 4), 1)])
 def test_lines_count_as_pixels(width, taps, stride, scales, dtype):
     peer()
     rng, high = np.random.default_rng(width), 7 if dtype == "int4" else 127
