@@ -176,8 +176,7 @@ def hybrid(node, images, out, packed, bias, window, *, asymmetric, column_first=
     phase = window.shared and not window.transposed
     pixels = scratch[0].value.view(*window.x_view) if phase else None
     scales = per_channel(packed.value.scales, out.shape[3] // window.pixels)
-    if window.pixels > 1:
-        scales = np.tile(scales, window.pixels)
+    scales = np.tile(scales, window.pixels) if window.pixels > 1 else scales
     if window.transposed:
         padding = np.zeros(padded(out.shape[3]) - out.shape[3], np.float32)
         bias = np.zeros(out.shape[3], np.float32) if bias is None else bias
