@@ -1,5 +1,5 @@
 """TRANSPOSE_CONV: several plain convolutions.  docs/numerics.md sections 3 and 4."""
-from pylite._core.product.layouts import PhaseTaps, SideBySide
+from pylite._core.product.layouts import NoTaps, PhaseTaps, SideBySide
 from pylite.ir import shapes
 from pylite.ir.registry import register
 from pylite.ops import products
@@ -48,7 +48,7 @@ def lower(node):
     """A plain convolution for each phase of the output.
 
     If all phases of a line read the same pixels, for example with filters as wide as the stride, they are joined into
-    one, whose pixels have the columns of all.
+    one, whose pixels have the columns of all; so are those of lines that no tap sees.
     """
     w, x = node.inputs[1:3]
     y = node.outputs[0]
@@ -60,9 +60,9 @@ def lower(node):
            for size, taps, stride in zip(sizes, w.shape[1:3], strides, strict=True)]
     down, across = ([Phase(i, w.shape[1 + k], strides[k], pad[k]) for i in range(min(strides[k], sizes[k]))]
                     for k in (0, 1))
-    together = 1
-    if sizes[1] % strides[1] == 0 and x.dtype != "int16" and across and all(p.sees_as(across[0]) for p in across):
-        together = len(across)
+    has_bytes = x.dtype in ("int8", "uint8")
+    joins = sizes[1] % strides[1] == 0 and x.dtype != "int16"
+    together = len(across) if joins and across and all(p.sees_as(across[0]) for p in across) else 1
     if len(down) * len(across) > MOST_PHASES * together:
         raise node.error(f"its strides {list(strides)} give {len(down) * len(across) // together} kinds of output "
                          f"pixels; at most {MOST_PHASES} are possible", y)
@@ -70,9 +70,12 @@ def lower(node):
     shared = products.shared_scratch(node, x, w.shape[2]) if hybrid else None
     windows = []
     for i, phase in enumerate(down):
-        for j in range(0, len(across), together):
-            window = _window(phase, across[j:j + together], strides)
-            window.y_view = _every(y, (i, j), strides, together)
+        pixels = len(across) if joins and across and has_bytes and not phase.count else together
+        for j in range(0, len(across), pixels):
+            window = _window(phase, across[j:j + pixels], strides)
+            if has_bytes and window.fh * window.fw == 0:        # not for floats: 0 times infinity is NaN
+                window = _without_taps(w, pixels)
+            window.y_view = _every(y, (i, j), strides, pixels)
             window.shared, window.first = shared, not windows
             windows.append(window)
     return [lower_window(node, operands, window) for window in windows]
@@ -84,6 +87,13 @@ def _window(vertical, horizontal, strides):
     window = Window(vertical.count, horizontal[0].count, pad=(vertical.pad, horizontal[0].pad),
                     layout=taps[0] if len(taps) == 1 else SideBySide(tuple(taps)))
     window.pixels, window.transposed = len(taps), True
+    return window
+
+
+def _without_taps(w, pixels):
+    """The Window of `pixels` Phases that no tap sees: products with 0 take less time than rows without elements."""
+    window = Window(1, 1, layout=SideBySide((NoTaps(w.zero_point),) * pixels))
+    window.pixels, window.transposed = pixels, True
     return window
 
 

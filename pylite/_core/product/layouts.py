@@ -97,6 +97,14 @@ class PhaseTaps(FilterLayout):
         return w[:, self.top::self.down, self.left::self.right][:, ::-1, ::-1]
 
 
+class NoTaps(FilterLayout):
+    """Filters of one tap with weights of 0, for a phase without taps.  zero: the stored value of weight 0."""
+    __slots__ = ("zero",)
+
+    def arrange(self, w):
+        return np.full((len(w), 1, 1, w.shape[3]), self.zero, w.dtype)
+
+
 class VolumePhaseTaps(FilterLayout):
     """PhaseTaps of the filters (d, h, w, columns, c) of CONV_3D_TRANSPOSE.  slices: of each axis, a tuple."""
     __slots__ = ("slices",)
