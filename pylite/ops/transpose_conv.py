@@ -60,25 +60,31 @@ def lower(node):
            for size, taps, stride in zip(sizes, w.shape[1:3], strides, strict=True)]
     down, across = ([Phase(i, w.shape[1 + k], strides[k], pad[k]) for i in range(min(strides[k], sizes[k]))]
                     for k in (0, 1))
-    has_bytes = x.dtype in ("int8", "uint8")
-    joins = sizes[1] % strides[1] == 0 and x.dtype != "int16"
-    together = len(across) if joins and across and all(p.sees_as(across[0]) for p in across) else 1
+    joins = sizes[1] % strides[1] == 0 and x.dtype != "int16" and len(across) > 0
+    together = len(across) if joins and all(p.sees_as(across[0]) for p in across) else 1
     if len(down) * len(across) > MOST_PHASES * together:
         raise node.error(f"its strides {list(strides)} give {len(down) * len(across) // together} kinds of output "
                          f"pixels; at most {MOST_PHASES} are possible", y)
+    windows = _windows(operands, strides, down, across, together, joins)
     hybrid = x.dtype == "float32" and w.dtype != "float32"
     shared = products.shared_scratch(node, x, w.shape[2]) if hybrid else None
-    windows = []
+    for window in windows:
+        window.shared, window.first = shared, window is windows[0]
+    return [lower_window(node, operands, window) for window in windows]
+
+
+def _windows(operands, strides, down, across, together, joins):
+    """The Windows of all phases.  together: how many across are computed at once; joins: may all be?"""
+    y, has_bytes, windows = operands.y, operands.x.dtype in ("int8", "uint8"), []
     for i, phase in enumerate(down):
-        pixels = len(across) if joins and across and has_bytes and not phase.count else together
+        pixels = len(across) if joins and has_bytes and not phase.count else together
         for j in range(0, len(across), pixels):
             window = _window(phase, across[j:j + pixels], strides)
             if has_bytes and window.fh * window.fw == 0:        # not for floats: 0 times infinity is NaN
-                window = _without_taps(w, pixels)
+                window = _without_taps(operands.w, pixels)
             window.y_view = _every(y, (i, j), strides, pixels)
-            window.shared, window.first = shared, not windows
             windows.append(window)
-    return [lower_window(node, operands, window) for window in windows]
+    return windows
 
 
 def _window(vertical, horizontal, strides):
