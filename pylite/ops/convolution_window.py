@@ -131,8 +131,8 @@ def lines_as_pixels(operands, window):
     n, h, width, c = x.shape
     _, oh, out, columns = y.shape
     most = 160 if simd.current.startswith("avx") else 64    # few columns leave much of a long vector empty
-    if (window.fh == 1 or oh < 8 or window.groups > 1 or x.dtype not in ("float32", "int8")
-            or not 0 < width <= 2 * window.fw or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
+    if (window.fh == 1 or window.groups > 1 or x.dtype not in ("float32", "int8") or not 0 < width <= 2 * window.fw
+            or oh < 8 or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
             or (width > SHORT_LINE and (width * c * window.fh > most or columns > FEW_COLUMNS))):
         return window
     layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
