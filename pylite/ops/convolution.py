@@ -18,9 +18,9 @@ TYPES = ["float32 float32 float32? -> float32",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
 MAX_TAPS = 1024             # largest filter that the depthwise kernels take
+MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 MERGED_COLUMNS = 16         # most columns of groups that are merged, so that they fill the vectors of an ISA level;
 NEON_COLUMNS = 8            # the same for NEON without dot products, where a product with 0 takes longer
-MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 
 
 def _operands(node):

@@ -187,7 +187,7 @@ def _no_single_node(report: Any, tried: int, first: Any, word: str) -> str:
     """The verdict if none of the nodes that were tried costs much; first: the one that costs or has most (`word`)."""
     advice = "" if _faults(report, None) else _advice(first, f" {word} most" if tried > 1 else "")
     if tried == 1:
-        return (f"No single node is to blame: {_where(first)}, the only one with much noise of its own, costs the "
+        return (f"No single node is to blame: {_where(first)}, which has the most noise of its own, costs the "
                 f"outputs less than {LEAST_DB:g} dB.{advice}")
     return (f"No single node is to blame: of {tried} nodes with much noise of their own, none costs the outputs "
             f"{LEAST_DB:g} dB.{advice}")

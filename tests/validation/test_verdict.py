@@ -107,7 +107,7 @@ def test_what_nodes_cost_decides(regained, cause, says):
 def test_a_single_node_that_costs_little_is_not_one_of_several():
     found = report(tensor(0, "CONV_2D", 10.0, 20.0, True, "range too wide"))
     found.regained = {0: 0.4}
-    assert ("No single node is to blame: node 0 (CONV_2D), the only one with much noise of its own, costs the outputs "
+    assert ("No single node is to blame: node 0 (CONV_2D), which has the most noise of its own, costs the outputs "
             "less than 1 dB. Node 0 (CONV_2D): range too wide. Calibrate") in found.verdict["text"]
 
 

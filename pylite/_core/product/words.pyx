@@ -2,7 +2,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from pylite._core.product.division cimport Piece, divide, get_piece
+from pylite._core.product.division cimport Piece, divide, get_piece, round_up
 from pylite._core.product.product cimport MBQM32, MBQM64, WORD_FLOAT64, WORD_FLOAT64_OF_32, Product, WordFinish
 from pylite._core.product.window cimport copy_row
 from pylite._core.simd cimport parallel_for, pl_pool, pl_slots, slots
@@ -11,6 +11,7 @@ cdef enum:
     ROWS = 8                # rows of an A panel
     COLUMNS = 32            # columns that are computed at once
     SECTION_DEPTH = 1024    # largest section of the depth that is gathered at once
+    VECTOR = 16             # elements of the longest vector; it divides SECTION_DEPTH and SUMMED
     SUMMED = 256            # most products of 16 by 8 bits in a 32-bit sum
 
 
@@ -37,7 +38,7 @@ cdef object set_finish(WordFinish *f, finish):
 
 cdef ptrdiff_t padded(ptrdiff_t depth) noexcept nogil:
     """The elements of a packed column: whole vectors, because elements of a remainder take as long as a vector each."""
-    return (depth + 15) & ~<ptrdiff_t>15
+    return round_up(depth, VECTOR)
 
 
 cdef void set_sizes(Product *p, ptrdiff_t columns, ptrdiff_t groups, ptrdiff_t depth):
