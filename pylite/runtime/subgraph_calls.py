@@ -69,7 +69,7 @@ def prepared(executor: "Executor", shapes: "Sequence[tuple[int, ...]]",
     return executor.current
 
 
-def _repeated_input(executor: "Executor", shapes: "Sequence[tuple[int, ...]]") -> errors.OpError:
+def _repeated_input(executor: "Executor", shapes: "Sequence[tuple[int, ...]]") -> "errors.OpError":
     """The OpError for a tensor that is several inputs, and would get several shapes."""
     subgraph = executor.subgraph
     first = next(i for i, shape in enumerate(shapes) if executor.shapes[i] != shape)

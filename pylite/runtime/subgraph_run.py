@@ -120,7 +120,7 @@ class SubgraphRun(BufferRun):
             f"{may}, and the buffer {list(shape)} of {buffer.type_name}. Resize the input (resize_input_tensor with "
             "strict=False), or make the buffer by create_input_buffers()")
 
-    def _mismatch(self, side: str, index: int, buffer: "Buffer", port: Port) -> errors.TensorBufferError:
+    def _mismatch(self, side: str, index: int, buffer: "Buffer", port: Port) -> "errors.TensorBufferError":
         tensor = self.executor.subgraph.tensors[index]
         return errors.TensorBufferError(
             f"Failed to invoke the compiled model: {side} {index} ({tensor.name!r}) has {port.nbytes} bytes, "
