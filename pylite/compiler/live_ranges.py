@@ -1,5 +1,5 @@
 """Live ranges during trial changes, and the log that undoes the changes."""
-from itertools import accumulate
+import numpy as np
 
 from pylite._core.run.arena import ALIGNMENT
 
@@ -49,18 +49,18 @@ class LiveRanges:
         self.log = log
         self.steps = {root: (first, lifetimes.last[root]) for root, first in lifetimes.first.items()}
         self._sizes = {owner: -(-size // ALIGNMENT) * ALIGNMENT for owner, size in lifetimes.sizes.items()}
-        change = [0] * (count + 2)
+        change = np.zeros(count + 2, np.int64)
         for root, (first, last) in self.steps.items():
             change[first] += self._sizes[root]
             change[last + 1] -= self._sizes[root]
         for scratch, step in lifetimes.scratch:
             change[step] += self._sizes[scratch]
             change[step + 1] -= self._sizes[scratch]
-        self._live_bytes = list(accumulate(change))
+        self._live_bytes = change.cumsum()      # an array: unrolled loops have thousands of steps and trials
 
     def peak(self):
         """The largest number of bytes alive at one step."""
-        return max(self._live_bytes)
+        return int(self._live_bytes.max())
 
     def mark(self):
         """A mark of the current state, for undo()."""
@@ -83,5 +83,5 @@ class LiveRanges:
             self.log.set(self.steps, outer, (min(first, begin), max(last, end)))
 
     def _add(self, nbytes, first, last):
-        for step in range(first, last + 1):
-            self._live_bytes[step] += nbytes
+        if first <= last:
+            self._live_bytes[first:last + 1] += nbytes

@@ -58,10 +58,11 @@ class Weights:
             memory.use_pool(memory.MemoryPool() if pool is None else pool)
             packed.result = function(value.data, *packed.args)
             return packed.result
-        layouts = [arg for arg in packed.args if hasattr(arg, "arrange")]       # a weight may have many
-        key = packed.function, _identity(value.tensor), simd.current, *layouts
+        # The steps of an unrolled loop pack the same weights with hundreds of different multipliers.
+        args = [hash(arg.tobytes()) if type(arg) is np.ndarray else arg for arg in packed.args]
+        key = packed.function, _identity(value.tensor), simd.current, *args
         with self.lock:
-            known = self._packed.setdefault(key, [])        # most often empty
+            known = self._packed.setdefault(key, [])        # more than one if hashes collide
             packed.result = next((result for args, result in known if _same(args, packed.args)), None)
             if packed.result is None:
                 memory.use_pool(self._pool)

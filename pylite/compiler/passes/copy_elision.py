@@ -92,8 +92,8 @@ class Elision:
             for i, argument in enumerate(call.args):
                 value = argument.value if type(argument) in (View, Banded) else argument
                 if isinstance(value, Value) and value.root in self.members:
-                    uses[value] = (*uses.get(value, ()), (step, i))
-        return uses
+                    uses.setdefault(value, []).append((step, i))
+        return {value: tuple(found) for value, found in uses.items()}
 
     def _elide(self, copies):
         """Alias the slices of all `copies` of one node; if that raises the peak, only the slices that do not raise it
