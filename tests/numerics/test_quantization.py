@@ -189,6 +189,16 @@ def test_lut8_is_within_one_step_of_the_function(f, dtype):
     assert np.abs(got - np.clip(exact, low, high)).max() <= 0.51
 
 
+@pytest.mark.parametrize("f", lookup_tables._IN_FLOAT64, ids=lambda f: f.__name__)
+@given(scales, st.integers(-128, 127), scales | st.just(np.float32(1 / 128)), st.integers(-128, 127),
+       st.sampled_from(["int8", "uint8"]))
+def test_tables_from_float64_equal_those_from_float32(f, x_scale, x_zero_point, y_scale, y_zero_point, dtype):
+    shift = 128 * (dtype == "uint8")
+    args = f, x_scale, x_zero_point + shift, y_scale, y_zero_point + shift, dtype
+    direct = lookup_tables.lut8.__wrapped__(lambda x: f(x), *args[1:])
+    assert lookup_tables.lut8.__wrapped__(*args).tobytes() == direct.tobytes()
+
+
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_lut16_interpolates_the_function(f):
     table = lookup_tables.lut16(f, 1e-4, 0, 1e-3, 0)
