@@ -98,10 +98,11 @@ class Elision:
     def _elide(self, copies):
         """Alias the slices of all `copies` of one node; if that raises the peak, only the slices that do not raise it
         by themselves."""
-        mark, notes = self.ranges.mark(), {}
+        mark, notes = None, {}
         for copy in copies:
             views = self._views(copy) if self._rules_allow(copy) else None
             if views is not None:
+                mark = mark or self.ranges.mark()
                 self._alias(copy, views)
                 notes[copy.step] = (f"computed in place, in tensor {copy.full.index}" if copy.is_concat
                                     else f"slice of tensor {copy.full.index}")
