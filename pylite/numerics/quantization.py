@@ -142,9 +142,9 @@ def mean_multiplier(x_scale, y_scale, n):
 
 
 def softmax_parameters(beta, scale):
-    """8-bit SOFTMAX: (m, left shift, diff_min).  Section 7."""
-    m, left = quantize_multiplier(min(float(beta) * float(scale) * 2.0**26, 2.0**31 - 1))
-    return m, left, -math.floor(31 * 2.0**26 / 2.0**left)
+    """8-bit SOFTMAX: (m, shift, diff_min).  Section 7."""
+    m, shift = quantize_multiplier(min(float(beta) * float(scale) * 2.0**26, 2.0**31 - 1))
+    return m, shift, -math.floor(31 * 2.0**26 / 2.0**max(shift, 0))
 
 
 def softmax16_multiplier(beta, scale):

@@ -41,13 +41,6 @@ def defined_rows(node, function):
                 inplace=(y, x))
 
 
-def check_scale(node, beta):
-    """The fixed-point exponential needs beta * scale above 2**-26."""
-    x = node.inputs[0]
-    if not float(beta) * float(x.scale) * 2.0**26 > 1:
-        raise node.error(f"beta ({beta}) times its scale ({x.scale}) is too small, or not above 0", x)
-
-
 def lower_softmax(node):
     x, y, beta = node.inputs[0], node.outputs[0], node.options.beta
     if x.dtype == "float32":
@@ -67,10 +60,13 @@ def lower_softmax(node):
         m, e = quantization.softmax16_multiplier(beta, x.scale)
         return Call("softmax.Softmax16", rows(x), rows(y), exponential, reciprocal, multiplier=m, exponent=e,
                     inplace=(y, x))
-    check_scale(node, beta)
     bits = 16 if y.dtype == "int16" else 8
-    return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), bits, 0x80 if x.dtype == "int8" else 0,
-                quantization.softmax_parameters(beta, x.scale), inplace=(y, x))
+    args = bits, 0x80 if x.dtype == "int8" else 0, quantization.softmax_parameters(abs(beta), x.scale)
+    if not beta < 0:
+        return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), *args, inplace=(y, x))
+    reverse = Temporary(node, x.shape, x.dtype)     # from largest to smallest: the differences have the other sign
+    return [Call("elementwise.Unary", "lut8", x.size, x.bytes, reverse.bytes, bytes(range(255, -1, -1))),
+            Call("softmax.Softmax8", byte_rows(reverse), byte_rows(y), *args)]
 
 
 def lower_log_softmax(node):
@@ -80,7 +76,6 @@ def lower_log_softmax(node):
     if y.dtype == "int16":
         return defined_rows(node, "log_softmax")
     require(node, 16 / 256, 127 if y.dtype == "int8" else 255)
-    check_scale(node, 1)
     return Call("softmax.Softmax8", byte_rows(x), byte_rows(y), 8, 0x80 if x.dtype == "int8" else 0,
                 quantization.softmax_parameters(1.0, x.scale), logarithm=True, inplace=(y, x))
 
