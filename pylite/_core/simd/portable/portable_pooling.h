@@ -31,6 +31,14 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     for (size_t i = 0; i < bytes; i += 16) memcpy(y + i, x + i, 16);
 }
 
+/* n pixels of elements of `itemsize` bytes from x on, as one run */
+__attribute__((noinline)) static const void *as_run(const pl_window *w, const void *x, ptrdiff_t n, ptrdiff_t itemsize,
+                                                    void *apart) {
+  const ptrdiff_t bytes = w->channels * itemsize, step = w->x_pixel * itemsize;
+  if (step == bytes || n <= 0) return x;
+  copy_runs((size_t)n, (size_t)bytes, x, step, apart, bytes);
+  return apart;
+}
 /* Joins v to the accumulator a. */
 #define POOL_ADD(a, v) ((a) + (v))
 #define POOL_ADD_SQUARE(a, v) ((a) + (v) * (v))
@@ -38,7 +46,7 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
 /* y = (acc +- taps/2) div taps, clamped; integers.  The truncated quotient of float32 is exact if both numbers are
  * below 2^24, which `exact_taps` taps guarantee. */
 #define FINISH_AVERAGE_INT(name, T, exact_taps) \
-  PL_INLINE void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
+  __attribute__((noinline)) static void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
     const int32_t half = taps / 2; \
     const float divisor = (float)taps; \
     for (size_t i = 0; i < n; i++) acc[i] += acc[i] > 0 ? half : -half; \
@@ -83,13 +91,6 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
     if (c) name##_block(w, x, (size_t)c, y); \
   } \
-  /* n pixels from x on, as one run */ \
-  PL_INLINE const T *name##_run(const pl_window *w, const T *x, ptrdiff_t n, T *apart) { \
-    const ptrdiff_t bytes = w->channels * (ptrdiff_t)sizeof(T), step = w->x_pixel * (ptrdiff_t)sizeof(T); \
-    if (step == bytes || n <= 0) return x; \
-    copy_runs((size_t)n, (size_t)bytes, (const uint8_t *)x, step, (uint8_t *)apart, bytes); \
-    return apart; \
-  } \
   /* m output pixels, starting at `position` in the input row */ \
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
     A line[POOL_LINE], combined[POOL_LINE]; \
@@ -101,17 +102,17 @@ static void copy_pixels(size_t n, size_t bytes, size_t step, const void *x0, voi
     for (ptrdiff_t i = left + inside; i < all; i++) line[i] = identity; \
     A *in = line + left; \
     T apart[2][POOL_LINE]; \
-    const T *p = name##_run(w, x += begin * w->x_pixel, end - begin, apart[0]), *q; \
+    const T *p = as_run(w, x += begin * w->x_pixel, end - begin, sizeof(T), apart[0]), *q; \
     ptrdiff_t k = 1; \
     if (w->rows % 2) \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap((A)identity, p[i]); \
     else { \
-      q = name##_run(w, x + w->row_stride, end - begin, apart[1]), k = 2; \
+      q = as_run(w, x + w->row_stride, end - begin, sizeof(T), apart[1]), k = 2; \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap((A)identity, p[i]), q[i]); \
     } \
     for (; k < w->rows; k += 2) { \
-      p = name##_run(w, x + k * w->row_stride, end - begin, apart[0]); \
-      q = name##_run(w, x + (k + 1) * w->row_stride, end - begin, apart[1]); \
+      p = as_run(w, x + k * w->row_stride, end - begin, sizeof(T), apart[0]); \
+      q = as_run(w, x + (k + 1) * w->row_stride, end - begin, sizeof(T), apart[1]); \
       for (ptrdiff_t i = 0; i < inside; i++) in[i] = add_tap(add_tap(in[i], p[i]), q[i]); \
     } \
     A *from = line, *spare = combined; \
