@@ -80,7 +80,7 @@ def _hybrid(node, operands, window, images, out, bias):
     with a scale for each filter.
     """
     x, w = operands.x, operands.w
-    depthwise = isinstance(window.layout, layouts.Depthwise)
+    depthwise = isinstance(getattr(window.layout, "inner", window.layout), layouts.Depthwise)
     varied = window.transposed or products.varied(w.scales) or (window.groups > 1 and len(w.scales) > 1)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("packing.pack_weights", w, window.groups, window.layout, window.dilation[1]))
