@@ -7,7 +7,8 @@ from pylite.ir.values import Call, Packed, Scratch
 from pylite.ops import products
 from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels, spread_taps
 
-_SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.SpreadTaps     # filters of one output pixel
+# filters of one output pixel
+_SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.NearTaps, layouts.SpreadTaps
 _FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
 _FEW_TILES = 8              # channels are transformed at run time, which pays with so many tiles
 
@@ -155,8 +156,9 @@ def lower_channels(node, operands, window, *layout):
         if w.dtype == "float32":
             w = Packed("depthwise_packing.pack_taps", w, "float32", *layout) if layout else w
             return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
-        return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_taps", w, "float32"), bias,
-                    q=Scratch(x.shape, "float32"), image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
+        taps = Packed("depthwise_packing.pack_taps", w, "float32", *layout)
+        return Call("depthwise.DepthwiseHybrid", x, y, taps, bias, q=Scratch(x.shape, "float32"),
+                    image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
                     scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, limits=limits)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
