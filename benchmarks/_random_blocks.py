@@ -1,4 +1,4 @@
-"""Random small networks of rarer blocks: attention, unrolled recurrent cells, dilated series, branches, pyramids, heads.
+"""Random small networks of rarer blocks: attention, unrolled recurrent cells, dilated series, branches, heads.
 
 random_models.py --rare runs them.
 """
@@ -176,7 +176,7 @@ class Draw(_random_models.Draw):
         return net.pair("ADD", net.pair("MUL", z, state).last, net.pair("MUL", rest, new).last).last
 
     def series(self):
-        """Dilated convolutions along one axis: padded before, on both sides, or with SPACE_TO_BATCH_ND; WaveNet's gates."""
+        """Dilated convolutions along one axis, padded before or by SPACE_TO_BATCH_ND, perhaps with WaveNet's gates."""
         net, (n, h, w, c) = self.net, self.net.shape
         if h * w * c > 20_000:
             return self.pooled()

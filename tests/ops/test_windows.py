@@ -4,8 +4,8 @@ import pytest
 
 from pylite.schema.builder import ModelBuilder
 from tests.ops.convolving import KINDS, finish, operands
-from tests.tools.oneop import check, differential, run_peer
 from tests.tools.graphs import lowered
+from tests.tools.oneop import check, differential, run_peer
 from tests.tools.resources import peer
 
 
