@@ -80,7 +80,7 @@ def test_narrow_images_channel_by_channel(m, rng, kind):
 @pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("size", "taps", "near"), [((1, 9), (3, 1), (1, 1)), ((9, 1), (2, 5), (2, 1)),
-                                                    ((9, 2), (1, 5), (1, 3)), ((9, 3), (2, 3), (2, 3))])
+                                                    ((9, 2), (1, 5), (1, 4)), ((9, 3), (2, 3), (2, 3))])
 def test_taps_that_meet_no_pixel_are_left_out(name, kind, size, taps, near):
     m, rng = ModelBuilder(), np.random.default_rng(0)
     depthwise = name == "DEPTHWISE_CONV_2D"
@@ -103,3 +103,27 @@ def test_short_lines(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (2, 21, width, c), (k, *taps, c), 0, (2, *out, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0], stride_w=stride[1], padding="SAME",
                   dilation_h_factor=1, dilation_w_factor=1)
+
+
+@differential("int16", "int16 int32", "int16 int4", count=30)
+def test_pixels_of_few_columns(m, rng, kind):
+    """Neighbouring pixels count as one."""
+    taps, stride = rng.integers(1, 6, 2).tolist(), rng.integers(1, 3, 2).tolist()
+    c, k, ow = int(rng.choice([1, 2, 3, 8])), int(rng.choice([1, 2, 3, 8])), int(rng.choice([2, 4, 6, 16, 24, 32]))
+    size = int(rng.integers(1, 9)), ow * stride[1] - int(rng.integers(stride[1]))
+    out = [-(-n // step) for n, step in zip(size, stride, strict=True)]
+    (x, w, b, y), data = operands(m, rng, kind, (2, *size, c), (k, *taps, c), 0, (2, *out, k))
+    options = {"quantized_bias_type": "int32"} if "int32" in kind else {}
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0], stride_w=stride[1], padding="SAME",
+                  dilation_h_factor=1, dilation_w_factor=1, **options)
+
+
+@pytest.mark.parametrize(("columns", "ow", "pixels"), [(1, 32, 16), (3, 32, 4), (1, 6, 2), (1, 7, 1), (16, 32, 1)])
+def test_as_many_pixels_of_int16_count_as_one_as_have_sixteen_columns(columns, ow, pixels):
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    (x, w, b, y), data = operands(m, rng, "int16", (1, 5, ow, 2), (columns, 3, 3, 2), 0, (1, 5, ow, columns))
+    finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME", dilation_h_factor=1,
+           dilation_w_factor=1)
+    call, = lowered(m.build()).calls
+    window = dict(zip(reversed(call.names), reversed(call.args), strict=False))["filter"]
+    assert window[1] == 3 + pixels - 1

@@ -174,6 +174,18 @@ class SpreadTaps(FilterLayout):
         return combined_filters(plain, (plain.shape[2] - 1) * self.dilation + 1, 1, 1, self.dilation, zero=self.zero)
 
 
+class PixelColumns(FilterLayout):
+    """Filters that compute `pixels` neighbouring output pixels at once.
+
+    inner: the layout of the weights, or None; stride: horizontal.
+    """
+    __slots__ = ("inner", "pixels", "stride")
+
+    def arrange(self, w):
+        plain = w if self.inner is None else self.inner.arrange(w)
+        return combined_filters(plain, plain.shape[2] + (self.pixels - 1) * self.stride, self.pixels, self.stride)
+
+
 class PixelPacking(FilterLayout):
     """Filters (columns, fh, fw, c) of which packing may combine several output pixels, so that columns fill vectors.
 
