@@ -17,7 +17,7 @@ TYPES = ["float32 float32 float32? -> float32",
          "uint8 uint8 int32? -> uint8",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
-MAX_TAPS = 1024             # largest filter that the depthwise kernels take
+MAX_TAPS = 1024             # largest filter that the depthwise kernels take, or whose taps are looked at
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 MERGED_COLUMNS = 16         # most columns of groups that are merged, so that they fill the vectors of an ISA level;
 NEON_COLUMNS = 8            # the same for NEON without dot products, where a product with 0 takes longer
@@ -41,7 +41,7 @@ def _fold_pad(node, operands, window):
 def _near_taps(window, axis, size, out):
     """The range of taps along an axis that meet a pixel; of all if none does."""
     taps, step, stride, pad = (window.fh, window.fw)[axis], window.dilation[axis], window.stride[axis], window.pad[axis]
-    if taps == 1 or size > (taps - 1) * step:
+    if taps == 1 or taps > MAX_TAPS or size > (taps - 1) * step:
         return range(taps)
     first = [max(0, -((k * step - pad) // stride)) for k in range(taps)]    # output pixels after the image's edge
     near = [k for k, i in enumerate(first) if i < out and i * stride + k * step - pad < size]
