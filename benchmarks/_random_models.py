@@ -13,13 +13,18 @@ MOST_ELEMENTS = 100_000         # of a tensor that is made larger
 
 class Draw:
     """One random network."""
+    NETS = KINDS
 
     def __init__(self, kind, seed):
         self.rng = np.random.default_rng(seed)
+        self.net = self.NETS[kind](self.first())
+        self.notes = ["x".join(map(str, self.net.shape[1:]))]
+
+    def first(self):
+        """The shape of the input."""
         height = int(self.choice(HEIGHTS))
         width = height if self.chance(0.6) else int(self.choice(WIDTHS))
-        self.net = KINDS[kind]((1, height, width, int(self.choice((1, 3, 3, 4, 8, 16, 24, 32)))))
-        self.notes = ["x".join(map(str, self.net.shape[1:]))]
+        return 1, height, width, int(self.choice((1, 3, 3, 4, 8, 16, 24, 32)))
 
     def choice(self, options):
         return options[self.rng.integers(len(options))]
@@ -52,7 +57,7 @@ class Draw:
         return int(np.clip(count, 1, MOST_CHANNELS))
 
     def note(self, name):
-        self.notes.append(f"{name} {self.net.shape[3]}")
+        self.notes.append(f"{name} {self.net.shape[-1]}")
 
     def inverted_residual(self):
         net, start, shape, stride = self.net, self.net.last, self.net.shape, self.stride()

@@ -17,7 +17,7 @@ TYPES = ["float32 float32 float32? -> float32",
          "uint8 uint8 int32? -> uint8",
          "int8 int8|int4 int32? -> int8",
          "int16 int8 int32|int64? -> int16"]
-MAX_TAPS = 1024             # largest filter that the depthwise kernels take
+MAX_TAPS = 1024             # largest filter that the depthwise kernels take, or whose taps are looked at
 MAX_HYBRID_TAPS = 512       # the same for float images and integer weights: float32 has the sums exactly
 MERGED_COLUMNS = 16         # most columns of groups that are merged, so that they fill the vectors of an ISA level;
 NEON_COLUMNS = 8            # the same for NEON without dot products, where a product with 0 takes longer
@@ -36,6 +36,28 @@ def _fold_pad(node, operands, window):
     if source is not x:
         operands.x = source
         window.note = f"sees the border around tensor {source.index} by itself"
+
+
+def _near_taps(window, axis, size, out):
+    """The range of taps along an axis that meet a pixel; of all if none does."""
+    taps, step, stride, pad = (window.fh, window.fw)[axis], window.dilation[axis], window.stride[axis], window.pad[axis]
+    if taps == 1 or taps > MAX_TAPS or size > (taps - 1) * step:
+        return range(taps)
+    first = [max(0, -((k * step - pad) // stride)) for k in range(taps)]    # output pixels after the image's edge
+    near = [k for k, i in enumerate(first) if i < out and i * stride + k * step - pad < size]
+    return range(near[0], near[-1] + 1) if near else range(taps)
+
+
+def _drop_far_taps(x, y, window):
+    """Leave out the taps that only meet padding: 3 x 3 filters of a series have them."""
+    near = [_near_taps(window, axis, x.shape[1 + axis], y.shape[1 + axis]) for axis in (0, 1)]
+    rows, columns = near
+    if window.groups > 1 or (len(rows), len(columns)) == (window.fh, window.fw):
+        return
+    pad = [p - taps.start * step for p, taps, step in zip(window.pad, near, window.dilation, strict=True)]
+    dilation = [step if len(taps) > 1 else 1 for taps, step in zip(near, window.dilation, strict=True)]
+    window.fh, window.fw, window.pad, window.dilation = len(rows), len(columns), tuple(pad), tuple(dilation)
+    window.layout = layouts.NearTaps(rows.start, rows.stop, columns.start, columns.stop)
 
 
 def _noted(calls, *notes):
@@ -72,6 +94,7 @@ def lower_conv(node):
     if w.shape[3] == 1 < window.groups and (x.dtype == "float32") == (w.dtype == "float32") and _by_channels(
             x, w, y, window):
         return _noted([lower_channels(node, operands, window, layouts.Depthwise())], "channel by channel", window.note)
+    _drop_far_taps(x, y, window)
     return _noted(lower_images(node, operands, _merged_groups(operands, window)), window.note)
 
 
@@ -139,7 +162,9 @@ def lower_depthwise(node):
     x = operands.x
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if _by_channels(x, w, y, window):
-        return _noted([lower_channels(node, operands, window)], "channel by channel", window.note)
+        _drop_far_taps(x, y, window)
+        layout = () if window.layout is None else (window.layout,)
+        return _noted([lower_channels(node, operands, window, *layout)], "channel by channel", window.note)
     window.groups, window.layout = x.shape[3], layouts.Depthwise()
     return _noted(lower_images(node, operands, window),
                   "in groups, for a channel has several outputs" if y.shape[3] != x.shape[3] else None, window.note)

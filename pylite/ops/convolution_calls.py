@@ -4,22 +4,44 @@ import numpy as np
 from pylite._core.graph.dimensions import computed
 from pylite._core.product import layouts
 from pylite.ir.values import Call, Packed, Scratch
+from pylite.ops import convolution_window as windows
 from pylite.ops import products
-from pylite.ops.convolution_window import column_as_line, dilation_phases, has_phases, lines_as_pixels, spread_taps
 
-_SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.SpreadTaps     # filters of one output pixel
+# filters of one output pixel
+_SINGLE_PIXELS = layouts.Depthwise, layouts.MergedGroups, layouts.NearTaps, layouts.SpreadTaps
 _FEW_CHANNELS = 128         # whose filters of float32 are transformed when packed, see winograd.pyx; those of more
 _FEW_TILES = 8              # channels are transformed at run time, which pays with so many tiles
+_MOST_PRODUCTS = 256        # of int16 for a column of several pixels
 
 
 def lower_images(node, operands, window):
     """The Calls of a convolution with any strides and dilations."""
-    window = spread_taps(operands, lines_as_pixels(operands, window))
-    if not has_phases(operands, window):
+    window = windows.spread_taps(operands, pixels_as_one(operands, windows.lines_as_pixels(operands, window)))
+    if not windows.has_phases(operands, window):
         return [lower_window(node, operands, window)]
     x = operands.x
     shared = products.shared_scratch(node, x, window.fw) if x.dtype == "float32" else None
-    return [lower_window(node, operands, phase) for phase in dilation_phases(operands, window, shared)]
+    return [lower_window(node, operands, phase) for phase in windows.dilation_phases(operands, window, shared)]
+
+
+def pixels_as_one(operands, window):
+    """A Window of int16 with the columns of several pixels, where a pixel has few and few products; else the same one.
+
+    Each row of results takes as long to begin as dozens of products.
+    """
+    x, y = operands.x, operands.y
+    n, oh, ow, columns = y.shape
+    stride = window.stride[1]
+    if x.dtype != "int16" or window.groups > 1 or window.dilation[1] > 1 or window.y_view:
+        return window
+    for pixels in (16, 8, 4, 2):
+        fw = window.fw + (pixels - 1) * stride
+        if pixels * columns <= 16 and window.fh * fw * x.shape[3] <= _MOST_PRODUCTS and ow % pixels == 0:
+            wide = windows.Window(window.fh, fw, (window.stride[0], pixels * stride), window.dilation, window.pad,
+                                  layout=layouts.PixelColumns(window.layout, pixels, stride))
+            wide.pixels, wide.y_view = pixels, ((n, oh, ow // pixels, pixels * columns),)
+            return wide
+    return window
 
 
 def lower_window(node, operands, window):
@@ -80,7 +102,7 @@ def _hybrid(node, operands, window, images, out, bias):
     with a scale for each filter.
     """
     x, w = operands.x, operands.w
-    depthwise = isinstance(window.layout, layouts.Depthwise)
+    depthwise = isinstance(getattr(window.layout, "inner", window.layout), layouts.Depthwise)
     varied = window.transposed or products.varied(w.scales) or (window.groups > 1 and len(w.scales) > 1)
     packed = (Packed("hybrid.pack_in_turn", w, window.layout) if window.transposed else
               Packed("packing.pack_weights", w, window.groups, window.layout, window.dilation[1]))
@@ -92,10 +114,12 @@ def _hybrid(node, operands, window, images, out, bias):
 def _int16(node, operands, window, images, out, bias):
     w, y = operands.w, operands.y
     rule = "MBQM32" if products.bias_is_int32(node, operands.b) else "MBQM64"
-    finish = products.finish_s16(rule, bias, products.multipliers(operands.x, w, y, y.shape[3]),
-                                 *products.integer_range(node, y))
+    factors = products.multipliers(operands.x, w, y, y.shape[3])
+    if window.pixels > 1:
+        factors = tuple(np.tile(numbers, window.pixels) for numbers in factors)
     return Call("conv16.Conv16", images, out, Packed("conv16.pack_s16", w, window.layout), filter=window.filter,
-                groups=window.groups, finish=finish, strided=(0, 1))
+                groups=window.groups, finish=products.finish_s16(rule, bias, factors, *products.integer_range(node, y)),
+                strided=(0, 1) if window.pixels == 1 else (0,))
 
 
 def _int8(node, operands, window, images, out, bias):
@@ -155,8 +179,9 @@ def lower_channels(node, operands, window, *layout):
         if w.dtype == "float32":
             w = Packed("depthwise_packing.pack_taps", w, "float32", *layout) if layout else w
             return Call("depthwise.DepthwiseF32", x, y, w, bias, filter=window.filter, limits=limits)
-        return Call("depthwise.DepthwiseHybrid", x, y, Packed("depthwise_packing.pack_taps", w, "float32"), bias,
-                    q=Scratch(x.shape, "float32"), image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
+        taps = Packed("depthwise_packing.pack_taps", w, "float32", *layout)
+        return Call("depthwise.DepthwiseHybrid", x, y, taps, bias, q=Scratch(x.shape, "float32"),
+                    image_scales=Scratch((x.shape[0], y.shape[3]), "float32"),
                     scales=products.per_channel(w.scales, y.shape[3]), filter=window.filter, limits=limits)
     low, high = products.integer_range(node, y)
     if x.dtype == "int16":
@@ -166,7 +191,7 @@ def lower_channels(node, operands, window, *layout):
                     finish=products.finish_s16(rule, bias, products.multipliers(x, w, y, y.shape[3]), low, high))
     multipliers, shifts = products.multipliers(x, w, y)
     quantization = products.quantization_q8(x, w, w.dtype == "uint8")
-    window = column_as_line(x, y, window)
+    window = windows.column_as_line(x, y, window)
     return Call("depthwise.DepthwiseQ8", x.view(*window.x_view, dtype="uint8"), y.view(*window.y_view, dtype="uint8"),
                 Packed("depthwise_packing.pack_depthwise_q8", w, bias, multipliers, shifts, quantization[1],
                        quantization[3], window.filter, (low - y.zero_point, high - y.zero_point), *layout),

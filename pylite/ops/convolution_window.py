@@ -127,15 +127,15 @@ def lines_as_pixels(operands, window):
 
     Lines of a few pixels do not fill a tile; together they do, at the price of products with zeros.
     """
-    x, y = operands.x, operands.y
-    n, h, width, c = x.shape
-    _, oh, out, columns = y.shape
+    x, (n, h, width, c), (_, oh, out, columns) = operands.x, operands.x.shape, operands.y.shape
     most = 160 if simd.current.startswith("avx") else 64    # few columns leave much of a long vector empty
-    if (window.fh == 1 or window.groups > 1 or x.dtype not in ("float32", "int8") or not 0 < width <= 2 * window.fw
-            or oh < 8 or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
+    if (window.fh == 1 or window.groups > 1 or oh < 8 or not 0 < width <= 2 * window.fw
+            or (x.dtype == "int16" and max(width, out) > 1)
+            or (width > 1 and (width * c * window.fh > 512 or out * columns > 256))
             or (width > SHORT_LINE and (width * c * window.fh > most or columns > FEW_COLUMNS))):
         return window
-    layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1])
+    zero = operands.w.zero_point if x.dtype == "uint8" else 0
+    layout = layouts.LinesAsPixels(window.layout, width, out, window.stride[1], window.dilation[1], window.pad[1], zero)
     lines = Window(1, window.fh, (1, window.stride[0]), (1, window.dilation[0]), (0, window.pad[0]), layout=layout)
     lines.note, lines.pixels = window.note, out
     lines.x_view, lines.y_view = ((n, 1, h, width * c),), ((n, 1, oh, out * columns),)

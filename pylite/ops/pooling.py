@@ -46,10 +46,13 @@ def lower_pool(operation):
         if operation == "max":      # padding with the least number changes no maximum
             least = -math.inf if x.dtype == "float32" else quantization.LIMITS[x.dtype][0]
             x, pad = fold_pad(node, x, least, (o.filter_height - 1, o.filter_width - 1), pad, (below, right))
+        cols = o.filter_width
+        if y.shape[2] == 1:         # without the taps that are outside, windows may be as wide as the image
+            cols, pad = min(cols - pad[1], x.shape[2]), (pad[0], 0)
         # Floats are added in another order if pixels lie apart.
         strided = (0, 1) if operation == "max" or x.dtype != "float32" else ()
         return Call("pooling.Pooling", pixels(x), pixels(y), operation, x.dtype,
-                    window=(o.filter_height, o.filter_width), stride=(o.stride_h, o.stride_w), before=pad,
+                    window=(o.filter_height, cols), stride=(o.stride_h, o.stride_w), before=pad,
                     limits=clamp(node), strided=strided)
     return lower
 

@@ -45,6 +45,26 @@ def test_max_pool_of_few_taps_and_many_channels(m, rng, dtype):
     return pool(m, rng, dtype, "MAX_POOL_2D", shape, filter_height=side, filter_width=side)
 
 
+@differential("float32", "int8", "uint8", "int16", count=20)
+def test_pools_to_one_column(m, rng, dtype):
+    """Images that are narrower than the windows, or that a pad makes as wide."""
+    n, h, w, c = int(rng.integers(1, 3)), int(rng.integers(1, 40)), int(rng.integers(1, 4)), int(rng.choice([1, 9, 16]))
+    width, name = w + int(rng.integers(0, 3)), str(rng.choice(["MAX_POOL_2D", "AVERAGE_POOL_2D"]))
+    q = {} if dtype == "float32" else {"scale": 0.1, "zero_point": 0}
+    x, padded, y = (m.tensor(f"t{i}", shape, dtype, **q) for i, shape in enumerate(
+        ((n, h, w, c), (n, h + 2, width, c), (1, 1, 1, 1))))
+    left = int(rng.integers(0, width - w + 1))
+    widths = np.array([[0, 0], [1, 1], [left, width - w - left], [0, 0]], np.int32)
+    m.operator("PAD", [x, m.constant("widths", widths)], [padded])
+    valid = {"padding": "VALID", "filter_width": width, "stride_w": 1}
+    same = {"padding": "SAME", "filter_width": width + 1, "stride_w": width}
+    m.operator(name, [padded], [y], filter_height=int(rng.integers(1, 4)), stride_h=int(rng.integers(1, 3)),
+               **(valid if rng.random() < 0.6 else same))
+    m.inputs([x])
+    m.outputs([y])
+    return [np.abs(values(rng, (n, h, w, c), dtype))]
+
+
 @differential("float32", "int8", "uint8", count=20)
 def test_pools_of_slices(m, rng, dtype):
     """A chain of pools whose results are joined: they read and write slices of the joined tensor."""

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from pylite.schema.builder import ModelBuilder
-from tests.ops.convolving import finish, operands
+from tests.ops.convolving import KINDS, finish, operands
+from tests.tools.graphs import lowered
 from tests.tools.oneop import check, differential, run_peer
 from tests.tools.resources import peer
 
@@ -48,7 +49,52 @@ def test_lines_count_as_pixels(width, taps, stride, scales, dtype):
     check(m.build(), data, run_peer(m.build(), data), f"width {width}, {taps}, {scales} scales")
 
 
-@differential("float32", "int8", "int8 per tensor", count=30)
+def narrow(m, rng, kind, depthwise):
+    """A convolution of images of one line or one column, under filters of more."""
+    size, taps = [int(rng.integers(1, 3)), int(rng.integers(1, 24))], rng.integers(1, 6, 2).tolist()
+    stride, c = rng.integers(1, 3, 2).tolist(), int(rng.choice([1, 3, 4, 8, 20]))
+    dilation = rng.integers(1, 4, 2).tolist() if stride == [1, 1] and kind != "hybrid" else [1, 1]
+    if rng.random() < 0.5:
+        size.reverse()
+    k = c * int(rng.choice([1, 1, 2])) if depthwise else int(rng.choice([1, 4, 5, 16]))
+    out = [-(-n // step) for n, step in zip(size, stride, strict=True)]
+    shape, axis = ((1, *taps, k), 3) if depthwise else ((k, *taps, c), 0)
+    (x, w, b, y), data = operands(m, rng, kind, (2, *size, c), shape, axis, (2, *out, k))
+    options = {"depth_multiplier": k // c} if depthwise else {}
+    options |= {"quantized_bias_type": "int32"} if "int32" in kind else {}
+    return finish(m, "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0],
+                  stride_w=stride[1], padding="SAME", dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
+                  **options)
+
+
+@differential("float32", "int8", "uint8", "int16", "int16 int32", "hybrid", count=20)
+def test_narrow_images(m, rng, kind):
+    return narrow(m, rng, kind, False)
+
+
+@differential("float32", "int8", "uint8", "int16", "hybrid", count=20)
+def test_narrow_images_channel_by_channel(m, rng, kind):
+    return narrow(m, rng, kind, True)
+
+
+@pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("size", "taps", "near"), [((1, 9), (3, 1), (1, 1)), ((9, 1), (2, 5), (2, 1)),
+                                                    ((9, 2), (1, 5), (1, 4)), ((9, 3), (2, 3), (2, 3))])
+def test_taps_that_meet_no_pixel_are_left_out(name, kind, size, taps, near):
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    depthwise = name == "DEPTHWISE_CONV_2D"
+    shape, axis = ((1, *taps, 6), 3) if depthwise else ((6, *taps, 6), 0)
+    (x, w, b, y), data = operands(m, rng, kind, (1, *size, 6), shape, axis, (1, *size, 6))
+    options = {"depth_multiplier": 1} if depthwise else {}
+    finish(m, name, [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME", dilation_h_factor=1,
+           dilation_w_factor=1, **options)
+    call, = lowered(m.build()).calls
+    window = dict(zip(reversed(call.names), reversed(call.args), strict=False))["filter"]
+    assert np.prod(window[:2]) <= np.prod(near)
+
+
+@differential("float32", "int8", "int8 per tensor", "uint8", count=30)
 def test_short_lines(m, rng, kind):
     """Images so narrow that a line may count as a pixel."""
     width, taps = int(rng.integers(1, 11)), [int(rng.integers(2, 6)), int(rng.integers(1, 6))]
@@ -57,3 +103,27 @@ def test_short_lines(m, rng, kind):
     (x, w, b, y), data = operands(m, rng, kind, (2, 21, width, c), (k, *taps, c), 0, (2, *out, k))
     return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0], stride_w=stride[1], padding="SAME",
                   dilation_h_factor=1, dilation_w_factor=1)
+
+
+@differential("int16", "int16 int32", "int16 int4", count=30)
+def test_pixels_of_few_columns(m, rng, kind):
+    """Neighbouring pixels count as one."""
+    taps, stride = rng.integers(1, 6, 2).tolist(), rng.integers(1, 3, 2).tolist()
+    c, k, ow = int(rng.choice([1, 2, 3, 8])), int(rng.choice([1, 2, 3, 8])), int(rng.choice([2, 4, 6, 16, 24, 32]))
+    size = int(rng.integers(1, 9)), ow * stride[1] - int(rng.integers(stride[1]))
+    out = [-(-n // step) for n, step in zip(size, stride, strict=True)]
+    (x, w, b, y), data = operands(m, rng, kind, (2, *size, c), (k, *taps, c), 0, (2, *out, k))
+    options = {"quantized_bias_type": "int32"} if "int32" in kind else {}
+    return finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=stride[0], stride_w=stride[1], padding="SAME",
+                  dilation_h_factor=1, dilation_w_factor=1, **options)
+
+
+@pytest.mark.parametrize(("columns", "ow", "pixels"), [(1, 32, 16), (3, 32, 4), (1, 6, 2), (1, 7, 1), (16, 32, 1)])
+def test_as_many_pixels_of_int16_count_as_one_as_have_sixteen_columns(columns, ow, pixels):
+    m, rng = ModelBuilder(), np.random.default_rng(0)
+    (x, w, b, y), data = operands(m, rng, "int16", (1, 5, ow, 2), (columns, 3, 3, 2), 0, (1, 5, ow, columns))
+    finish(m, "CONV_2D", [x, w, b], y, x, data, stride_h=1, stride_w=1, padding="SAME", dilation_h_factor=1,
+           dilation_w_factor=1)
+    call, = lowered(m.build()).calls
+    window = dict(zip(reversed(call.names), reversed(call.args), strict=False))["filter"]
+    assert window[1] == 3 + pixels - 1

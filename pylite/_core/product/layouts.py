@@ -45,6 +45,14 @@ class Depthwise(FilterLayout):
         return w.transpose(3, 1, 2, 0)
 
 
+class NearTaps(FilterLayout):
+    """The taps from `top` to `bottom` - 1 and `left` to `right` - 1 of filters, depthwise or not."""
+    __slots__ = ("top", "bottom", "left", "right")
+
+    def arrange(self, w):
+        return w[:, self.top:self.bottom, self.left:self.right]
+
+
 class MergedGroups(FilterLayout):
     """Filters that also have weights of 0 for the channels of neighbouring groups, so that there are fewer groups.
 
@@ -144,14 +152,14 @@ class LinesAsPixels(FilterLayout):
     """Filters that treat each line of the input and of the output as one pixel.
 
     inner: the layout of the weights, or None; width, out: pixels of a line of the input and of the output; stride,
-    dilation, pad: horizontal.
+    dilation, pad: horizontal; zero: the stored value of weight 0.
     """
-    __slots__ = ("inner", "width", "out", "stride", "dilation", "pad")
+    __slots__ = ("inner", "width", "out", "stride", "dilation", "pad", "zero")
 
     def arrange(self, w):
         plain = w if self.inner is None else self.inner.arrange(w)
-        wide = combined_filters(plain, self.width, self.out, self.stride, self.dilation, self.pad)
-        return wide.reshape(len(wide), 1, w.shape[1], -1)
+        wide = combined_filters(plain, self.width, self.out, self.stride, self.dilation, self.pad, self.zero)
+        return wide.reshape(len(wide), 1, plain.shape[1], -1)
 
 
 class SpreadTaps(FilterLayout):
@@ -164,6 +172,18 @@ class SpreadTaps(FilterLayout):
     def arrange(self, w):
         plain = w if self.inner is None else self.inner.arrange(w)
         return combined_filters(plain, (plain.shape[2] - 1) * self.dilation + 1, 1, 1, self.dilation, zero=self.zero)
+
+
+class PixelColumns(FilterLayout):
+    """Filters that compute `pixels` neighbouring output pixels at once.
+
+    inner: the layout of the weights, or None; stride: horizontal.
+    """
+    __slots__ = ("inner", "pixels", "stride")
+
+    def arrange(self, w):
+        plain = w if self.inner is None else self.inner.arrange(w)
+        return combined_filters(plain, plain.shape[2] + (self.pixels - 1) * self.stride, self.pixels, self.stride)
 
 
 class PixelPacking(FilterLayout):

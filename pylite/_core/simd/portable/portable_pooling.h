@@ -14,8 +14,10 @@ enum { POOL_LINE = 4096, POOL_SLACK = 16 }; /* elements of a line, and unused on
 #if defined(__aarch64__)
 enum { POOL_TAPS = 9 }; /* with stride 1, up to 9 taps are joined sooner in registers than by lines in memory */
 enum { FLOAT_BLOCK = 32 }; /* the channels that fit in registers at a time */
+enum { APART = 1 << 20 };
 #else
 enum { POOL_TAPS = 0, FLOAT_BLOCK = 64 };
+enum { APART = 48 }; /* floats from a window to the next, with a stride, for which lines take longer than registers */
 #endif
 
 PL_INLINE ptrdiff_t pl_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -88,8 +90,12 @@ __attribute__((noinline)) static const void *as_run(const pl_window *w, const vo
     ptrdiff_t c = w->channels; \
     enum { BLOCK = sizeof(T) == 4 ? FLOAT_BLOCK : 64 }; \
     for (; c >= BLOCK; c -= BLOCK, x += BLOCK, y += BLOCK) name##_block(w, x, BLOCK, y); \
-    for (; sizeof(T) == 4 && c >= 8; c -= 8, x += 8, y += 8) name##_block(w, x, 8, y); \
-    if (c) name##_block(w, x, (size_t)c, y); \
+    for (; sizeof(T) == 4 && c >= 16; c -= 16, x += 16, y += 16) name##_block(w, x, 16, y); \
+    for (; sizeof(T) == 4 && w->channels >= 8 && c > 0; c -= 8, x += 8, y += 8) { \
+      if (c < 8) x -= 8 - c, y -= 8 - c; /* some channels again */ \
+      name##_block(w, x, 8, y); \
+    } \
+    if (c > 0) name##_block(w, x, (size_t)c, y); \
   } \
   /* m output pixels, starting at `position` in the input row */ \
   static void name##_stretch(const pl_window *w, const T *x, ptrdiff_t position, ptrdiff_t m, T *y) { \
@@ -143,17 +149,17 @@ __attribute__((noinline)) static const void *as_run(const pl_window *w, const vo
     T *y = y0; \
     pl_window w = *w0; \
     const ptrdiff_t c = w.channels; \
-    const int disjoint = sizeof(T) == 4 && w.rows == 1 && w.stride >= w.cols && w.cols > 2 && c >= 8; \
+    const int apart = (w.rows == 1 && w.stride >= w.cols && w.cols > 2) || (w.stride > 1 && w.stride * c >= APART); \
     const int fits = (w.cols + w.stride) * c <= POOL_LINE - POOL_SLACK; \
     const int slides = w.stride == 1 && w.rows * w.cols > POOL_TAPS; \
-    if ((c < 64 || slides) && n > 1 && !disjoint && fits) { \
+    if ((c < 64 || slides) && n > 1 && !(sizeof(T) == 4 && c >= 8 && apart) && fits) { \
       const ptrdiff_t most = ((POOL_LINE - POOL_SLACK) / c - w.cols) / w.stride + 1; \
       for (ptrdiff_t j = 0; j < n; j += most) { \
         const ptrdiff_t m = pl_min(most, n - j); \
-        T apart[POOL_LINE], *to = w.y_pixel == c ? y + j * c : apart; \
+        T slice[POOL_LINE], *to = w.y_pixel == c ? y + j * c : slice; \
         name##_stretch(&w, x, j * w.stride - left, m, to); \
-        if (to == apart) /* a slice of a CONCATENATION's result */ \
-          copy_runs((size_t)m, (size_t)c * sizeof(T), (const uint8_t *)apart, c * (ptrdiff_t)sizeof(T), \
+        if (to == slice) /* a slice of a CONCATENATION's result */ \
+          copy_runs((size_t)m, (size_t)c * sizeof(T), (const uint8_t *)slice, c * (ptrdiff_t)sizeof(T), \
                     (uint8_t *)(y + j * w.y_pixel), w.y_pixel * (ptrdiff_t)sizeof(T)); \
       } \
       return; \
