@@ -63,7 +63,7 @@ class Parser(argparse.ArgumentParser):
                         None)
             if many is None:
                 command.error(f"{command.flag_before(unknown[0], args)}{unknown[0]!r} is one argument too many")
-            # argparse takes them in one place only, but they may stand before and behind options.
+            # argparse takes them in one place only, but they may stand before and after options.
             setattr(parsed, many.dest, [*getattr(parsed, many.dest), *unknown])
         return parsed
 
