@@ -187,9 +187,14 @@ _ARGUMENTS = {"file_name": "model", "file_content": "model", "category_name_allo
 
 
 class Options:
-    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu."""
+    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu.
 
-    def __init__(self, **values: Any) -> None:
+    parts: other Options, or the file of the model.
+    """
+
+    def __init__(self, *parts: Options | str | os.PathLike[str], **values: Any) -> None:
+        for number, part in enumerate(parts):
+            vars(self)[f"part{number}" if isinstance(part, Options) else "file_name"] = part
         vars(self).update(values)
 
     def arguments(self) -> dict[str, Any]:
