@@ -13,6 +13,16 @@ from pylite.errors import DelegateError, clipped, looked_for
 ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
 PATHS = re.compile("FILE|OUT|DIR|FOLDER|PATH|OLD|OTHER")       # how the help calls values that are paths
 MANY = ("*", "+")   # nargs of arguments that take any number of words
+# Commands and options of benchmark_model, label_image, Analyzer and others -> pylite's, or what to do without one.
+FOREIGN = {"benchmark_model": "bench", "label_image": "run", "analyze": "inspect", "analyzer": "inspect",
+           "visualize": "report", "netron": "report", "inference_diff": "validate", "image": "--input",
+           "num_runs": "--seconds", "input_layer_shape": "--shape", "external_delegate_path": "--delegate",
+           "label_file": "--labels", "input_mean": "--mean", "input_std": "--std", "allow_fp16": "--precision",
+           "float_model": "--reference", "profiling_output_csv_file": "--json"}
+FOREIGN |= dict.fromkeys(("graph", "model", "model_file", "model_path", "tflite_model", "m"),
+                         "give the model without an option")
+FOREIGN |= dict.fromkeys(("warmup_runs", "use_xnnpack", "enable_op_profiling", "report_peak_memory_footprint"),
+                         "leave it out: pylite bench always warms up, times each node and measures the memory")
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -58,7 +68,7 @@ class Parser(argparse.ArgumentParser):
             command = self.of_command(getattr(parsed, "command", None))
             option = next((word for word in unknown if word.startswith("-")), None)
             if option is not None:
-                command.error(f"there is no option {option}{meant(option, command.options())}")
+                command.error(f"there is no option {option}{corrected(option, command.options())}")
             many = next((action for action in command._actions if action.nargs in MANY and not action.option_strings),
                         None)
             if many is None:
@@ -135,6 +145,14 @@ def meant(word, known, least=0.6):
     folded = {each.lower().removeprefix("--"): each for each in known}
     close = difflib.get_close_matches(word.partition("=")[0].lower().removeprefix("--"), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def corrected(word, known):
+    """meant() for a command or an option, which may also be another tool's."""
+    other = FOREIGN.get(word.partition("=")[0].lower().lstrip("-"), "")
+    if " " in other:
+        return f"; {other}"
+    return f"; did you mean {other}?" if other in known else meant(word, known)
 
 
 def explained(docstring):

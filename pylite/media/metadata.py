@@ -50,8 +50,8 @@ class TensorInfo:
     """The metadata of an input or output.  Everything may be missing.
 
     labels: by locale, "" for none: of the classes along the last axis, or of the values; box_order: positions of left,
-    top, right and bottom; vocabulary: the words of a tokenizer; separators: the expression that splits a text into words,
-    each with its number in the vocabulary.
+    top, right and bottom; vocabulary: the words of a tokenizer; separators: the expression between words, if the
+    vocabulary has a number beside each word.
     """
     name: str = ""
     mean: tuple[float, ...] | None = None

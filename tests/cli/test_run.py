@@ -77,7 +77,7 @@ def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
     assert f"{folder}/data/c.npy: input 'x' takes [1, 3]" in done.err and "1 of 3 files failed" in done.err
 
 
-def test_files_before_and_behind_options(model, folder, capsys):
+def test_files_before_and_after_options(model, folder, capsys):
     path, a, b = model((1, 3)), folder / "data/a.npy", folder / "data/b.npy"
     named = ["--labels", folder / "labels.txt"]
     expected = [f"{a}: ant 0.7000", f"{b}: cat 0.7000"]
@@ -88,6 +88,20 @@ def test_files_before_and_behind_options(model, folder, capsys):
     assert "there is no option --tpo; did you mean --top?" in capsys.readouterr().err
     assert cli.main(["resolver", "digits", "-o", str(folder / "both.py"), "digit-detector"]) == 0
     assert "the ops of digits, digit-detector." in (folder / "both.py").read_text()
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["benchmark_model", "--graph=digits"], "no command 'benchmark_model'; did you mean bench?"),
+    (["analyzer"], "no command 'analyzer'; did you mean inspect?"),
+    (["bench", "digits", "--num_threads=2"], "no option --num_threads=2; did you mean --threads?"),
+    (["bench", "digits", "--num_runs=10"], "no option --num_runs=10; did you mean --seconds?"),
+    (["bench", "digits", "--enable_op_profiling=true"], "leave it out: pylite bench always"),
+    (["run", "-m", "digits"], "no option -m; give the model without an option"),
+    (["run", "digits", "--num_runs=9"], "no option --num_runs=9\n")])
+def test_words_of_other_tools(words, says, capsys):
+    with pytest.raises(SystemExit) as code:
+        cli.main(words)
+    assert code.value.code == 2 and says in capsys.readouterr().err
 
 
 def test_patterns_give_csv_and_json_lines(model, folder, capsys):
