@@ -28,7 +28,7 @@ class NotStorable(Exception):
     """The program needs an object that a file cannot hold."""
 
 
-class Writer:
+class RecordBuilder:
     """Creates the record of the programs that run a subgraph, and of their state; see plan_cache.
 
     Arrays are stored as a region of memory and an offset in it.  data: the record's data, objects of bytes: the memory
