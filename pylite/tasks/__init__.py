@@ -14,7 +14,7 @@ _HOMES = {name: home for home, names in {
     "results": "BoundingBox Category Classifications ClassificationResult ColoredLabel Detection Embedding Keypoint "
                "Pose Results Segmentation",
     "detection": "FaceDetector ObjectDetector",
-    "task": "Options TensorImage",
+    "task": "Options OutputType TensorImage",
     "text": "TextClassifier TextEmbedder",
     "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",
 }.items() for name in names.split()}

@@ -16,6 +16,7 @@ from pylite.tasks.results import Pose as Pose
 from pylite.tasks.results import Results as Results
 from pylite.tasks.results import Segmentation as Segmentation
 from pylite.tasks.task import Options as Options
+from pylite.tasks.task import OutputType as OutputType
 from pylite.tasks.task import TensorImage as TensorImage
 from pylite.tasks.text import TextClassifier as TextClassifier
 from pylite.tasks.text import TextEmbedder as TextEmbedder

@@ -171,3 +171,6 @@ def test_results_and_options_have_the_names_of_the_task_library():
     assert tasks.TextEmbedder.cosine_similarity(vector.feature_vector, vector) == 1
     options = tasks.ImageClassifierOptions(tasks.BaseOptions("m.tflite"), tasks.ClassificationOptions(max_results=2))
     assert options.arguments() == {"model": "m.tflite", "max_results": 2}
+    kind = tasks.SegmentationOptions.OutputType.CATEGORY_MASK
+    assert kind is tasks.OutputType.CATEGORY_MASK
+    assert tasks.ImageSegmenterOptions(tasks.SegmentationOptions(output_type=kind)).arguments() == {}
