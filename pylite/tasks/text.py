@@ -126,14 +126,21 @@ class TextTask(Task):
                          precision=precision)
         details = self.interpreter.get_input_details()
         self._text = len(details) == 1 and np.dtype(details[0]["dtype"]).kind in "OS"
+        self._words = None if self._text or vocabulary is not None else self._words_of(details)
+        if not self._text and self._words is None:
+            self._take_tokens(details, vocabulary, lower_case)
+
+    def _words_of(self, details: Sequence[Mapping[str, Any]]) -> Words | None:
+        """The tokenizer of a model that takes numbers of words; None for another model."""
         info = self._inputs[0]
-        self._words: Words | None = None
-        if self._text:
-            return
-        if (info.separators is not None and vocabulary is None and len(details) == 1
-                and details[0]["dtype"] == np.int32 and len(details[0]["shape"]) == 2):
-            self._words = Words(info.vocabulary or (), info.separators)
-            return
+        if (info.separators is None or len(details) > 1 or details[0]["dtype"] != np.int32
+                or len(details[0]["shape"]) != 2):
+            return None
+        return Words(info.vocabulary or (), info.separators)
+
+    def _take_tokens(self, details: Sequence[Mapping[str, Any]],
+                     vocabulary: Sequence[str] | str | os.PathLike[str] | None, lower_case: bool) -> None:
+        """Set up BERT's tokenizer and the roles of the inputs; ModelError if the model takes something else."""
         self._roles = self._roles_of(details)
         if (sorted(self._roles) != sorted([IDS, MASK, SEGMENTS][:len(details)])
                 or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details)):

@@ -90,20 +90,6 @@ def test_files_before_and_after_options(model, folder, capsys):
     assert "the ops of digits, digit-detector." in (folder / "both.py").read_text()
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["benchmark_model", "--graph=digits"], "no command 'benchmark_model'; did you mean bench?"),
-    (["analyzer"], "no command 'analyzer'; did you mean inspect?"),
-    (["bench", "digits", "--num_threads=2"], "no option --num_threads=2; did you mean --threads?"),
-    (["bench", "digits", "--num_runs=10"], "no option --num_runs=10; did you mean --seconds?"),
-    (["bench", "digits", "--enable_op_profiling=true"], "leave it out: pylite bench always"),
-    (["run", "-m", "digits"], "no option -m; give the model without an option"),
-    (["run", "digits", "--num_runs=9"], "no option --num_runs=9\n")])
-def test_words_of_other_tools(words, says, capsys):
-    with pytest.raises(SystemExit) as code:
-        cli.main(words)
-    assert code.value.code == 2 and says in capsys.readouterr().err
-
-
 def test_patterns_give_csv_and_json_lines(model, folder, capsys):
     path = model((1, 3))
     options = path, folder / "data" / "[ab].npy", "--labels", folder / "labels.txt", "--top", 2

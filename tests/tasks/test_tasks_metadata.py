@@ -254,9 +254,8 @@ def test_numbers_of_words():
         base_options=tasks.BaseOptions(file_content=words_model())))
     scores = [c.score for c in sorted(classifier.classify("  good, don't Good!").categories, key=lambda c: c.index)]
     assert scores == [1, 7, 8, 2, 0, 0]
-    embedder = TextEmbedder(words_model())
-    assert embedder.embed("good " * 9).feature_vector.tolist() == [1, 7, 7, 7, 7, 7]
-    assert embedder.embed("").feature_vector.tolist() == [1, 0, 0, 0, 0, 0]
+    for text, ids in ("good " * 9, [1, 7, 7, 7, 7, 7]), ("", [1, 0, 0, 0, 0, 0]):
+        assert TextEmbedder(words_model()).embed(text).feature_vector.tolist() == ids
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
