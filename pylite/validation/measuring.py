@@ -159,8 +159,7 @@ def report_of_sums(comparison: Comparison | None, total: Partial, model: str | o
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
         report = analyse(comparison, model, reference or "", accuracy)
-    (report.accuracy or report).notes += _outside_notes(
-        inputs, {position: tally.counts["saturated", position] for position in range(len(inputs))}, len(total.done))
+    (report.accuracy or report).notes += _outside_notes(inputs, _saturated(tally, len(inputs)), len(total.done))
     if comparison is not None and compared:
         report.notes += _kinds(comparison, reference)
     return report
@@ -180,6 +179,11 @@ def _kinds(comparison: Comparison, reference: str | os.PathLike[str] | None) -> 
         yield SWAPPED
     else:
         yield "the model has no quantized tensors; this compares two models of real numbers"
+
+
+def _saturated(tally: Tally, count: int) -> dict[int, int]:
+    """For each of `count` inputs: how many samples it does not fit."""
+    return {position: tally.counts["saturated", position] for position in range(count)}
 
 
 def _outside(inputs: Sequence[Tensor], arrays: Sequence[NDArray[Any]]) -> list[int]:
