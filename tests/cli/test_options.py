@@ -73,6 +73,7 @@ def test_python_without_docstrings():
 
 @pytest.mark.parametrize(("words", "says"), [
     (["benchmark_model", "--graph=digits"], "no command 'benchmark_model'; did you mean bench?"),
+    (["bench", "--graph=digits", "--num_threads=2"], "no option --graph; give the model without an option"),
     (["analyzer"], "no command 'analyzer'; did you mean inspect?"),
     (["bench", "digits", "--num_threads=2"], "no option --num_threads=2; did you mean --threads?"),
     (["bench", "digits", "--num_runs=10"], "no option --num_runs=10; did you mean --seconds?"),
