@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NAMES = ("tflite_runtime", "ai_edge_litert", "tensorflow")
-DEFAULT = NAMES[:2]     # without tensorflow: a program that imports it may need more than tf.lite
+NAMES = ("tflite_runtime", "ai_edge_litert", "tensorflow", "tflite_support")
+DEFAULT = NAMES[:2]     # not the others: a program may need more of them than the stand-ins have
 
 _HOME = Path(__file__).parent / "shims"
 
@@ -40,8 +40,8 @@ def install_as(*names: str) -> None:
     """Make `import NAME` and `import NAME.interpreter` give pylite in this process.
 
     names: "tflite_runtime" and "ai_edge_litert" by default; also "tensorflow" or "tensorflow.lite", of which only
-    `lite` exists then.  Modules of these names that were already imported are removed from sys.modules.  Raises
-    ValueError for other names.
+    `lite` exists then, and "tflite_support", of which only `task` does.  Modules of these names that were already
+    imported are removed from sys.modules.  Raises ValueError for other names.
     """
     folders = paths(*names)
     for module in list(sys.modules):
@@ -106,9 +106,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             sys.path.insert(0, str(Path(args.program).resolve().parent))
             _run(args.program)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == NAMES[2] and NAMES[2] not in args.names:
-            error.add_note("pylite stands in for tensorflow.lite only if it is asked to: python -m pylite.shim "
-                           f"--as {NAMES[2]} {args.program}")
+        package = (error.name or "").partition(".")[0]
+        if package in NAMES[2:] and package not in args.names:
+            others = "".join(f"--as {name} " for name in args.names or DEFAULT)
+            error.add_note(f"pylite stands in for {package} only if it is asked to: python -m pylite.shim {others}"
+                           f"--as {package} {args.program}")
         raise
 
 

@@ -15,7 +15,8 @@ import pylite
 from pylite import _core as _core  # finds the other modules, and refuses those of a foreign package
 from pylite.cli import _overwriting
 from pylite.cli._common import UsageError
-from pylite.cli._parser import HelpFormatter, Parser, meant, sentence
+from pylite.cli._parser import HelpFormatter, Parser, corrected, sentence
+from pylite.cli._terminal import discard_output
 from pylite.errors import ComparisonError, FileFormatError, ModelError, PyliteError
 
 PYTHON_FORMAT = warnings.formatwarning
@@ -61,13 +62,13 @@ def _main(argv):
         sys.stdout.flush()          # a failure is reported here
         return code
     except BrokenPipeError:         # the reader of the pipe, such as `head`, has ended: not an error
-        _discard_output()
+        discard_output()
         return 0
     except KeyboardInterrupt:
         return 130
     except (UsageError, ComparisonError, FileFormatError, ModelError, OSError) as error:
         if getattr(error, "errno", None) == errno.ENOSPC and error.filename is None:    # else it was a file's
-            _discard_output()
+            discard_output()
         return _failed(args, error, 2)
     except (PyliteError, MemoryError) as error:
         return _failed(args, error, 1)
@@ -102,11 +103,6 @@ def _with_merge(argv):
     return ["validate", *model, *(["--merge", *files] if files else []), *argv[end:]]
 
 
-def _discard_output():
-    """Discard buffered output that could not be written, so that Python does not try again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _failed(args, error, code):
     if args.debug:
         raise error
@@ -131,7 +127,7 @@ def parser_of(argv):
                    key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     chosen = next((a for a in argv if not a.startswith("-")), None)
     if chosen is not None and chosen not in names:
-        hint = meant(chosen, names) or f"; the commands are {', '.join(names)}"
+        hint = corrected(chosen, names) or f"; the commands are {', '.join(names)}"
         parser.error(f"there is no command {chosen!r}{hint}")
     for name in [chosen] if chosen in names else names:
         module = importlib.import_module(f"{__name__}.{name}")

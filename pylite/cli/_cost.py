@@ -45,4 +45,4 @@ _COUNTERS = {"CONV_2D": _per_output, "CONV_3D": lambda node: node.outputs[0].siz
              "FULLY_CONNECTED": _per_output, "DEPTHWISE_CONV_2D": _depthwise, "TRANSPOSE_CONV": _transposed,
              "BATCH_MATMUL": _matrices}
 
-WEIGHTED = frozenset(_COUNTERS)
+WEIGHTED = frozenset(_COUNTERS)       # ops whose second operand is their weights

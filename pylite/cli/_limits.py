@@ -1,9 +1,8 @@
 """Limits for a report, and their results for continuous integration: lines, an exit code, JUnit's XML."""
-import sys
 from xml.sax.saxutils import quoteattr
 
 from pylite.cli import _common, _outputs
-from pylite.cli._terminal import printable
+from pylite.cli._terminal import complain, printable
 
 MEASURES = {     # the measures that --fail-on can limit
     "saturation": lambda t: None if t.saturated_low is None else t.saturated_low + t.saturated_high,
@@ -33,8 +32,12 @@ def _points(text):
 @_common.written_as("saturation=5%, excess=DB, rmse=STEPS, cause, cause=NAME or divergence")
 def _limit(text):
     what, given, limit = text.partition("=")
-    if what in MEASURES and given:
-        return what, _common.number(limit[:-1]) / 100 if limit.endswith("%") else _common.number(limit)
+    if what == "saturation":        # a share; 5 would be 500 %, which no node reaches
+        share = _common.number(limit[:-1]) / 100 if limit.endswith("%") else _common.number(limit)
+        if 0 <= share <= 1:
+            return what, share
+    elif what in MEASURES and given:
+        return what, _common.number(limit)
     if (what == "cause" and (limit or not given)) or text == "divergence":
         return what, limit
     raise ValueError
@@ -79,7 +82,7 @@ def finish(args, model, cases):
     """The exit code for tests, {name: messages of failures}; writes the messages, and JUnit's report."""
     for name, messages in cases.items():
         for message in messages:
-            sys.stderr.write(printable(f"pylite validate: {name}: {message}") + "\n")
+            complain(printable(f"pylite validate: {name}: {message}"))
     failed = sum(map(bool, cases.values()))
     if args.junit:
         lines = ['<?xml version="1.0" encoding="UTF-8"?>',

@@ -64,7 +64,10 @@ def wrote_if(path):
 
 
 class Attempts:
-    """Calls functions that write, each even if an earlier one failed; the end raises the first OSError."""
+    """Calls functions that write, each even if an earlier one failed; the end raises the first OSError.
+
+    It is no failure if the reader of the output, such as `head`, has ended: files and exit code still count.
+    """
 
     def __init__(self):
         self._error = None
@@ -73,7 +76,7 @@ class Attempts:
         try:
             return function(*arguments)
         except BrokenPipeError:
-            raise
+            _terminal.discard_output()
         except OSError as error:
             self._error = self._error or error
 

@@ -13,6 +13,16 @@ from pylite.errors import DelegateError, clipped, looked_for
 ALIKE = 0.8         # a file whose name shares at least this part of its letters may be meant
 PATHS = re.compile("FILE|OUT|DIR|FOLDER|PATH|OLD|OTHER")       # how the help calls values that are paths
 MANY = ("*", "+")   # nargs of arguments that take any number of words
+# Commands and options of benchmark_model, label_image, Analyzer and others -> pylite's, or what to do without one.
+FOREIGN = {"benchmark_model": "bench", "label_image": "run", "analyze": "inspect", "analyzer": "inspect",
+           "visualize": "report", "netron": "report", "inference_diff": "validate", "image": "--input",
+           "num_runs": "--seconds", "input_layer_shape": "--shape", "external_delegate_path": "--delegate",
+           "label_file": "--labels", "input_mean": "--mean", "input_std": "--std", "allow_fp16": "--precision",
+           "float_model": "--reference", "profiling_output_csv_file": "--json"}
+NO_OPTION = "give the model without an option"
+FOREIGN |= dict.fromkeys(("graph", "model", "model_file", "model_path", "tflite_model", "m"), NO_OPTION)
+FOREIGN |= dict.fromkeys(("warmup_runs", "use_xnnpack", "enable_op_profiling", "report_peak_memory_footprint"),
+                         "leave it out: pylite bench always warms up, times each node and measures the memory")
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -52,18 +62,21 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
         self.add_argument("--help", "-h", action="help", help="show this help")
 
+    words = []      # of the command line that is parsed
+
     def parse_args(self, args=None, namespace=None):
+        Parser.words = [str(word) for word in (sys.argv[1:] if args is None else args)]
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             command = self.of_command(getattr(parsed, "command", None))
             option = next((word for word in unknown if word.startswith("-")), None)
             if option is not None:
-                command.error(f"there is no option {option}{meant(option, command.options())}")
+                command.error(f"there is no option {option}{corrected(option, command.options())}")
             many = next((action for action in command._actions if action.nargs in MANY and not action.option_strings),
                         None)
             if many is None:
-                command.error(f"{command.flag_before(unknown[0], args)}{unknown[0]!r} is one argument too many")
-            # argparse takes them in one place only, but they may stand before and behind options.
+                command.error(f"{command.flag_before(unknown[0])}{unknown[0]!r} is one argument too many")
+            # argparse takes them in one place only, but they may stand before and after options.
             setattr(parsed, many.dest, [*getattr(parsed, many.dest), *unknown])
         return parsed
 
@@ -81,6 +94,10 @@ class Parser(argparse.ArgumentParser):
         """argparse's `message` as a sentence about the option or the argument."""
         missing = re.fullmatch(r"the following arguments are required: (.*)", message)
         if missing:
+            option = next((word for word in self.words if word.startswith("-")
+                           and FOREIGN.get(foreign_name(word)) == NO_OPTION), None)
+            if option is not None:
+                return f"there is no option {option.partition('=')[0]}; {NO_OPTION}"
             return f"{missing[1]} is missing; the usage is {self.format_usage().split(': ', 1)[1].splitlines()[0]}"
         ambiguous = re.fullmatch(r"ambiguous option: (\S+) could match (.*)", message)
         if ambiguous:
@@ -115,10 +132,9 @@ class Parser(argparse.ArgumentParser):
                 return action.choices[name]
         return self
 
-    def flag_before(self, word, args):
+    def flag_before(self, word):
         """What an error about `word` begins with if it follows an option that takes no value, or is a part of one."""
-        words = [str(each) for each in (sys.argv[1:] if args is None else args)]
-        before = words[words.index(word) - 1] if word in words[1:] else ""
+        before = self.words[self.words.index(word) - 1] if word in self.words[1:] else ""
         return next((f"{option} takes no value, and " for option in self.options()
                      if before.startswith("--") and option.startswith(before)), "")
 
@@ -135,6 +151,19 @@ def meant(word, known, least=0.6):
     folded = {each.lower().removeprefix("--"): each for each in known}
     close = difflib.get_close_matches(word.partition("=")[0].lower().removeprefix("--"), folded, 1, least)
     return f"; did you mean {folded[close[0]]}?" if close else ""
+
+
+def corrected(word, known):
+    """meant() for a command or an option, which may also be another tool's."""
+    other = FOREIGN.get(foreign_name(word), "")
+    if " " in other:
+        return f"; {other}"
+    return f"; did you mean {other}?" if other in known else meant(word, known)
+
+
+def foreign_name(word):
+    """A command or option as FOREIGN has it."""
+    return word.partition("=")[0].lower().lstrip("-")
 
 
 def explained(docstring):

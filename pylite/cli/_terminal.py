@@ -3,6 +3,7 @@
 Everything that depends on a terminal is decided here.  Colours need a terminal that is not "dumb", and NO_COLOR unset
 or empty; rich draws the bars if it is installed.
 """
+import contextlib
 import os
 import re
 import shutil
@@ -98,16 +99,27 @@ def folded(lines, space):
                                      break_on_hyphens=False, drop_whitespace=True, replace_whitespace=False)
 
 
+def complain(line):
+    """Write a line to the standard error stream; no error if its reader, such as `2>&1 | head`, has ended."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stderr.write(line + "\n")
+
+
+def discard_output():
+    """Discard the output that could not be written, and all later output, so that Python does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def say(text):
     """Write a sentence to the standard error stream."""
-    sys.stderr.write("\n".join(wrapped([printable(text)], sys.stderr)) + "\n")
+    complain("\n".join(wrapped([printable(text)], sys.stderr)))
 
 
 def failed(program, text):
     """Write to the standard error stream, in one paragraph, why a program such as "pylite run" failed."""
     name = f"{program}:"
     first, *more = wrapped([f"{name} {printable(' '.join(text.split()))}"], sys.stderr)
-    sys.stderr.write("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more, ""]))
+    complain("\n".join([styled(name, "red", sys.stderr) + first.removeprefix(name), *more]))
 
 
 class Progress:

@@ -66,8 +66,8 @@ def rewrite_graph(subgraph, find):
     fused = []
     for name, _, applies in GRAPH_PASSES:
         if applies(subgraph):
-            subgraph, count = _pass(name)(subgraph, find)
-            fused += count
+            subgraph, more = _pass(name)(subgraph, find)
+            fused += more
     return subgraph, fused
 
 

@@ -21,7 +21,7 @@ class Placement:
 
     offsets: {root tensor index: byte offset}; scratch: {Scratch: byte offset}; total: bytes; blocks: list of (root
     or Scratch, offset, nbytes, first, last); unreadable: values that are overwritten in place, or are not a single run
-    of bytes; banded: roots with guard bands before and behind their block.
+    of bytes; banded: roots with guard bands before and after their block.
     """
     __slots__ = ("offsets", "scratch", "total", "blocks", "unreadable", "banded")
 
@@ -78,7 +78,7 @@ class Lifetimes:
     """The live ranges of everything in the arena.
 
     first, last: {root: step}; scratch: [(Scratch, step)]; sizes: {root or Scratch: bytes}; banded: roots that need
-    guard bands before and behind them; unreadable: as in Placement; rewritten: {root: the last step that overwrites
+    guard bands before and after them; unreadable: as in Placement; rewritten: {root: the last step that overwrites
     it}; copies: the steps that only copy.
     """
     __slots__ = ("first", "last", "scratch", "sizes", "banded", "unreadable", "rewritten", "copies")

@@ -110,7 +110,7 @@ def _fields(encoded: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(encoded: Any, position: int) -> tuple[int, int]:
-    """(the integer at `position`, of at most 64 bits, the position behind it)"""
+    """(the integer at `position`, of at most 64 bits, the position after it)"""
     value = 0
     for shift in range(0, 70, 7):
         byte = encoded[position]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def _opencv(number: int, width: int, height: int, rate: float | None) -> Iterato
         camera.release()
 
 
-def sounds(rate: int, size: int) -> Iterator[NDArray[np.float32]]:
+def sounds(rate: int, size: int) -> Generator[NDArray[np.float32], None, None]:
     """Endless sound of the microphone: blocks of `size` samples, float32 in -1..1, one channel, `rate` per second.
 
     The package sounddevice reads it if it is installed, otherwise the program arecord.  Raises ImportError without

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MissingFileError(FileNotFoundError):
-    """A missing file: the text says where it was looked for, behind its name."""
+    """A missing file: the text says where it was looked for, after its name."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}{looked_for(self.filename)}"

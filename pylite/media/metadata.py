@@ -50,7 +50,8 @@ class TensorInfo:
     """The metadata of an input or output.  Everything may be missing.
 
     labels: by locale, "" for none: of the classes along the last axis, or of the values; box_order: positions of left,
-    top, right and bottom; vocabulary: the words of a tokenizer.
+    top, right and bottom; vocabulary: the words of a tokenizer; separators: the expression between words, if the
+    vocabulary has a number beside each word.
     """
     name: str = ""
     mean: tuple[float, ...] | None = None
@@ -62,6 +63,7 @@ class TensorInfo:
     channels: int | None = None
     box_order: tuple[int, ...] | None = None
     vocabulary: tuple[str, ...] | None = None
+    separators: str | None = None
 
 
 def read(model: Model) -> tuple[list[TensorInfo], list[TensorInfo]]:
@@ -162,6 +164,9 @@ def _process(info: TensorInfo, units: Any, associated: Any, files: labels.Files)
     """Enter the vocabulary and the calibration that are in files."""
     words = [file for file in associated or () if file.type == VOCABULARY]
     for options in _options(units, "BertTokenizerOptions"):
+        words += options.vocab_file or ()
+    for options in _options(units, "RegexTokenizerOptions"):
+        info.separators = options.delim_regex_pattern or ""
         words += options.vocab_file or ()
     for file in words[:1]:
         info.vocabulary = tuple(lines_of(files.text(file.name)))

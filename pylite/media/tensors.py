@@ -83,7 +83,7 @@ def fitted_picture(pixels: images.Pixels, name: str, shape: Shape, signature: Sh
 
 
 def takes_picture(detail: TensorDetails) -> bool:
-    """Has the input that `detail` describes a height, a width and channels, as `picture` needs them?"""
+    """Does the input that `detail` describes have a height, a width and channels, as `picture` needs them?"""
     shape = tuple(map(int, detail["shape"]))
     return _has_channels(_layout(shape, shape)[0])
 

@@ -67,12 +67,12 @@ def _sum(node, name, sign):
         if None not in exponents:
             shifts = [exponents[2] - exponents[0], exponents[2] - exponents[1]]
             if min(shifts) != 0 and (min(shifts) < 0 or name == "add"):
-                raise node.error("the larger of the inputs' scales must be the output's where all are powers of two", y)
+                raise node.error("scales are powers of two, so the output's must equal the larger of the inputs'", y)
             return binary(node, f"{name}_pot16", parameters(node, "4i", *shifts, *output_range(node)))
     left, *scalings = add_parameters(a.scale, b.scale, y.scale, y.dtype)
     if scalings[2][1] > 0:
         call = by_definition(node, -1 if sign else 1, False, *output_range(node))
-        call.note = f"the output's scale {y.scale} is so small that next to all results saturate"
+        call.note = f"the output's scale {y.scale} is so small that almost all results saturate"
         return call
     p = parameters(node, "14i", *zeros_and_range(node), left, sign, *chain(*scalings))      # sum_q_p in elementwise.h
     return binary(node, "sum_q16" if y.dtype == "int16" else "sum_q8", p)
@@ -104,7 +104,7 @@ def lower_div(node):
     if b.data is None:
         return [Call("conditions.Require", "differs", b.dtype, b.bytes, zero), call]
     if (b.data == zero).any():
-        raise node.error("holds a zero, and is divided by", b)
+        raise node.error("is the divisor, but holds a zero", b)
     return call
 
 

@@ -50,8 +50,8 @@ def _pairs(x, w, y):
 
 def lower_batch_matmul(node):
     x, w = node.inputs[:2]
-    if _is_fully_connected(node, x, w):
-        return _as_fully_connected(node, x, w)
+    if _is_hybrid_layer(node, x, w):
+        return _as_hybrid_layer(node, x, w)
     y, o = node.outputs[0], node.options
     m, k = _sizes(x, o.adj_x)
     n = y.shape[-1]
@@ -68,15 +68,15 @@ def lower_batch_matmul(node):
     kind = "hybrid" if x.dtype != w.dtype and x.dtype == "float32" else y.dtype
     if w.data is not None:
         weights = {"packed": _packed(kind, w, matrices, Matrices(not o.adj_y))}
-        sums = matrices
+        at_once = matrices
     else:
-        sums = min(matrices, PACKED_AT_ONCE)
-        weights = {"w": w.bytes, **_packing_scratch(kind, sums, n, k)}
+        at_once = min(matrices, PACKED_AT_ONCE)
+        weights = {"w": w.bytes, **_packing_scratch(kind, at_once, n, k)}
     details = {}
     if kind == "hybrid":
         details = _hybrid(node, x, w, n, rows)
     elif kind == "int8":
-        size = sums * products.padded(n)
+        size = at_once * products.padded(n)
         details = {**_integer(node, x, w, y), "bias": Scratch((size,), "int32") if size > STACK_SUMS else None}
     elif kind == "int16":
         details = {**_integer(node, x, w, y), "w_item": 1 if w.dtype == "int8" else 2}
@@ -91,13 +91,13 @@ def _transposed(x, y):
     return Call("movement.Copy", x.view((batch, m, k), (m * k, 1, m)), y.view((batch, m, k)))
 
 
-def _is_fully_connected(node, x, w):
+def _is_hybrid_layer(node, x, w):
     """Are float32 rows multiplied by one constant matrix of int8?"""
     return (x.dtype == "float32" and w.dtype == "int8" and w.data is not None and math.prod(w.shape[:-2]) == 1 and
             not node.options.adj_x and x.size > 0)
 
 
-def _as_fully_connected(node, x, w):
+def _as_hybrid_layer(node, x, w):
     """A convolution of images of one pixel, in larger tiles than BatchMatmul's."""
     y, k = node.outputs[0], x.shape[-1]
     n = y.shape[-1]

@@ -19,7 +19,7 @@ def hosts_of(node):
     """The Hosts of the branches."""
     selector, inputs, indices = branches(node)
     if selector is not None and selector.size != 1:
-        raise node.error("chooses what to run, and must be one value", selector)
+        raise node.error("selects the branch, so it must hold one value", selector)
     require_present(node, inputs)
     return [callee(node, i, inputs, node.outputs) for i in indices]
 

@@ -54,7 +54,7 @@ def _cell_exponent(node, c, layer):
 def _gate(node, layer, name, gate, intermediate, cell_log2):
     """The kernel's operands of the gate `name`, by their names.
 
-    The bias is added to the sums, or behind layer normalization if there is one.  intermediate: the tensor with the
+    The bias is added to the sums, or after layer normalization if there is one.  intermediate: the tensor with the
     scale of the sums before layer normalization.
     """
     if gate.x is None:

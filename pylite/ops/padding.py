@@ -80,7 +80,7 @@ register("PADV2", versions=(1, 6), types=movable(f"T {WIDTHS} T? -> T"), infer=i
 def lower_mirror_pad(node):
     """A copy of x, then for each axis the mirrored border, read from the part of y that is complete by then.
 
-    REFLECT mirrors at the last element without repeating it; SYMMETRIC behind it.
+    REFLECT mirrors at the last element without repeating it; SYMMETRIC repeats it.
     """
     x, y = node.inputs[0], node.outputs[0]
     if x.dtype in STORED_INTEGERS:

@@ -74,7 +74,7 @@ def lower_floor(op):
         call = binary(node, slot) if slot in _DIVISIONS else wide_binary(node, op)
         if node.inputs[1].dtype == "float32":
             return call
-        return [*_required(node, "differs", 0, "holds a zero, and is divided by"), call]
+        return [*_required(node, "differs", 0, "is the divisor, but holds a zero"), call]
     return lower
 
 

@@ -8,7 +8,7 @@ from pylite.ops.moves import movable
 
 
 def keeps_shape(node):
-    """Have all operands one element?  Then the reference leaves the output the shape that the model declares."""
+    """Do all operands have one element?  Then the reference leaves the output the shape that the model declares."""
     return all(value.size == 1 for value in (*node.inputs, *node.outputs))
 
 
@@ -34,16 +34,15 @@ def infer_select_v2(node):
 def lower_select(node):
     condition, x, y = node.inputs
     out = node.outputs[0]
-    if out.size == 1:
-        return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes=[], item=out.itemsize)
-    if node.name == "SELECT" and len(condition.shape) == 1 and condition.shape != out.shape:
-        steps = (int(condition.size > 1),) + (0,) * (len(out.shape) - 1)    # one condition per index of the first axis
-    else:
-        steps = shapes.broadcast_strides(condition.shape, out.shape)
-    axes = shapes.collapse(out.shape, steps, *(shapes.broadcast_strides(v.shape, out.shape) for v in (x, y)))
-    axes = list(zip(*axes, strict=True))
-    return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes=axes,
-                item=out.itemsize)
+    axes = []
+    if out.size != 1:
+        if node.name == "SELECT" and len(condition.shape) == 1 and condition.shape != out.shape:
+            steps = (int(condition.size > 1),) + (0,) * (len(out.shape) - 1)    # one condition for each first index
+        else:
+            steps = shapes.broadcast_strides(condition.shape, out.shape)
+        others = [shapes.broadcast_strides(value.shape, out.shape) for value in (x, y)]
+        axes = list(zip(*shapes.collapse(out.shape, steps, *others), strict=True))
+    return Call("indexing.Select", condition.bytes, x.bytes, y.bytes, out.bytes, axes=axes, item=out.itemsize)
 
 
 register("SELECT", versions=(1, 4), types=movable("bool T T -> T"), infer=infer_select, lower=lower_select)

@@ -114,7 +114,7 @@ class OpNode(NodeInfo, Protocol):
     """The node that a custom op's or a delegate's kernel prepares: prepare(node)."""
 
     def temporary(self, shape: Sequence[int], dtype: str = "float32") -> None:
-        """Ask for memory that lasts while this node runs: invoke() gets it as one more array, behind the outputs."""
+        """Ask for memory that lasts while this node runs: invoke() gets it as one more array, after the outputs."""
         ...
 
 

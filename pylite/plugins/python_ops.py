@@ -318,8 +318,9 @@ class _KernelFactory:
                                 "__init__() with self.fn = <kernel_fn>FUNCTION (docs/cython-kernels.md)")
             return kernel
         except Exception as error:
+            cure = "; let a method kernel() flatten them: x.reshape(-1)" if "of dimensions" in str(error) else ""
             raise OpError(f"{self._where} could not bind its kernel: {type(error).__name__}: {error}; it got "
-                          f"{', '.join(map(repr, self._operands)) or 'no arrays'}") from error
+                          f"{', '.join(map(repr, self._operands)) or 'no arrays'}{cure}") from error
 
 
 class _Function(CustomOp):

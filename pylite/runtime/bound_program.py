@@ -71,7 +71,7 @@ class BoundProgram(Segment):
         return error
 
     def run_guarded(self) -> "tuple[int, int] | None":
-        """program.run(), step by step, with a guard band of known bytes behind every live block."""
+        """program.run(), step by step, with a guard band of known bytes after every live block."""
         from pylite.ir.values import BAND  # a debugging mode
         arena, blocks = self.arena, self.placement.blocks
         for step in range(self.program.size):

@@ -28,7 +28,7 @@ class NotStorable(Exception):
     """The program needs an object that a file cannot hold."""
 
 
-class Writer:
+class RecordBuilder:
     """Creates the record of the programs that run a subgraph, and of their state; see plan_cache.
 
     Arrays are stored as a region of memory and an offset in it.  data: the record's data, objects of bytes: the memory
@@ -53,7 +53,7 @@ class Writer:
         self._array_numbers: dict[Any, int] = {}        # {(address, type, shape, strides): its number}
         self._data_offsets: dict[tuple[int, int], int] = {}     # {addresses of memory in `data`: its offset}
         # Regions: the arena, `data`, the model's file, then those of the state.
-        self._regions: list[tuple[int, int, int]] = []  # (number, address of its first byte, address behind its last)
+        self._regions: list[tuple[int, int, int]] = []  # (number, address of its first byte, address past its last)
         self._region_count = CONTENTS + 1
         # State that outlives a run: see plan_state.State.
         self._arenas: dict[int, list[int]] = {}         # {subgraph: [number of the region, bytes]}
@@ -263,7 +263,7 @@ def _bytes(content: "bytes | bytearray") -> bytes:
 
 
 def address_range(array: "NDArray[Any]") -> "tuple[int, int]":
-    """(address of the first byte of an array, address behind its last one)."""
+    """(address of the first byte of an array, address past its last one)."""
     low = high = array.ctypes.data
     for n, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:

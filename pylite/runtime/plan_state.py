@@ -46,7 +46,7 @@ class State:
     """
 
     def __init__(self, executor: "Any", record: "Any", dtypes: "list[np.dtype[Any]]", first: int) -> None:
-        """record: five lists, from plan_record.Writer:
+        """record: five lists, from plan_record.RecordBuilder:
 
         arenas          (subgraph, region, bytes), of called subgraphs
         variables       (subgraph, tensor, region, number of the type, shape, initial number)

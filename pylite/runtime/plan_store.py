@@ -8,7 +8,7 @@ from pylite.ir.graph import Frozen, replace
 from pylite.runtime import cache_files
 from pylite.runtime.cache_files import Store, remember
 from pylite.runtime.plan_cache import NOT_PLAIN, plan_name
-from pylite.runtime.plan_record import NotStorable, Writer
+from pylite.runtime.plan_record import NotStorable, RecordBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def store(plans: "PlanCache", executor: "Executor", bound: "BoundProgram",
     plan: Any = None
     facts, problem = None, ""
     try:
-        writer = Writer(executor, bound)
+        writer = RecordBuilder(executor, bound)
         plan = writer.record(operands)
         facts = summary(executor)
         data = checked(writer.data)

@@ -95,6 +95,7 @@ BuiltinOptions2 NONE StablehloConcatenateOptions StablehloBroadcastInDimOptions 
   StableHLOCompositeOptions StablehloShiftLeftOptions StablehloCaseOptions
 ContentProperties NONE FeatureProperties ImageProperties BoundingBoxProperties AudioProperties
 ProcessUnitOptions NONE NormalizationOptions ScoreCalibrationOptions ScoreThresholdingOptions BertTokenizerOptions
+  SentencePieceTokenizerOptions RegexTokenizerOptions
 """
 
 TABLES = """
@@ -240,6 +241,8 @@ ImageProperties color_space:i8
 BoundingBoxProperties index:(u32) type:i8 coordinate_type:i8
 AudioProperties sample_rate:u32 channels:u32
 BertTokenizerOptions vocab_file:[AssociatedFile]
+SentencePieceTokenizerOptions -
+RegexTokenizerOptions delim_regex_pattern:str vocab_file:[AssociatedFile]
 Content content_properties:ContentProperties
 NormalizationOptions mean:(f32) std:(f32)
 ScoreCalibrationOptions score_transformation:i8 default_score:f32

@@ -10,21 +10,23 @@ import importlib
 import sys
 
 _HOMES = {name: home for home, names in {
-    "audio": "AudioClassifier TensorAudio",
-    "results": "BoundingBox Category Classifications ClassificationResult Detection Embedding Keypoint Pose "
-               "Results Segmentation",
+    "audio": "AudioClassifier AudioFormat AudioRecord TensorAudio",
+    "results": "BoundingBox Category Classifications ClassificationResult ColoredLabel Detection Embedding Keypoint "
+               "Pose Results Segmentation",
     "detection": "FaceDetector ObjectDetector",
-    "task": "Options TensorImage",
+    "task": "Options OutputType TensorImage",
     "text": "TextClassifier TextEmbedder",
     "vision": "ImageClassifier ImageEmbedder ImageSegmenter PoseEstimator",
 }.items() for name in names.split()}
 _GROUPS = "Base", "Classification", "Detection", "Embedding", "Segmentation"    # of the Task Library's options
+_SAME = {"NLClassifier": "TextClassifier", "BertNLClassifier": "TextClassifier", "DetectionResult": "Results",
+         "SegmentationResult": "Segmentation", "EmbeddingResult": "Embedding"}      # the Task Library's names
 __all__ = list(_HOMES)
 
 
 def __getattr__(name):
     group = name.removesuffix("Options")
-    known = "Options" if group != name and group in (*_GROUPS, *_HOMES) else name
+    known = "Options" if group != name and group in (*_GROUPS, *_HOMES, *_SAME) else _SAME.get(name, name)
     if known not in _HOMES:
         raise AttributeError(f"module 'pylite.tasks' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = globals()[name] = getattr(importlib.import_module(f"pylite.tasks.{_HOMES[known]}"), known)

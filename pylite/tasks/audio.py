@@ -1,8 +1,11 @@
 """Classification of sound from files, arrays, and a microphone's blocks."""
 from __future__ import annotations
 
+import contextlib
 import numbers
 import os
+import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +18,7 @@ from pylite.tasks.task import ClassOptions, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, Self
 
     from numpy.typing import NDArray
 
@@ -70,25 +73,115 @@ def _cure(sound: Any) -> str:
     return ""
 
 
-class TensorAudio:
-    """The last `size` samples of a sound that comes block by block, as from a microphone; at first all silence."""
+@dataclass(frozen=True)
+class AudioFormat:
+    """The format of a TensorAudio; sample_rate: samples per second, or None if it is not known."""
+    channels: int
+    sample_rate: int | None
 
-    def __init__(self, size: int) -> None:
-        if not isinstance(size, numbers.Integral) or size < 1:
-            raise ValueError(f"size is {size!r}; it must be a number of samples, at least 1")
-        self.buffer: NDArray[np.float32] = np.zeros(int(size), np.float32)
+
+class TensorAudio:
+    """The last `size` samples of a sound that comes block by block, as from a microphone; at first all silence.
+
+    Also TensorAudio(AudioFormat(1, 16000), size), as in the Task Library.
+    """
+
+    def __init__(self, size: int | AudioFormat, buffer_size: int | None = None) -> None:
+        self.format = size if isinstance(size, AudioFormat) else AudioFormat(1, None)
+        count = buffer_size if isinstance(size, AudioFormat) else size
+        if not isinstance(count, numbers.Integral) or count < 1:
+            raise ValueError(f"size is {count!r}; it must be a number of samples, at least 1")
+        if self.format.channels != 1:
+            raise ValueError(f"a format of {self.format.channels} channels; models take one: AudioFormat(1, rate)")
+        self.buffer: NDArray[np.float32] = np.zeros(int(count), np.float32)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.buffer)} samples>"
 
-    def load_from_array(self, samples: Any) -> None:
-        """Append samples at the model's rate, and drop the oldest.  samples: an array as samples_of() takes it."""
-        new = samples_of(samples)[-len(self.buffer):]
+    @classmethod
+    def create_from_wav_file(cls, file_name: str | os.PathLike[str], sample_count: int, offset: int = 0) -> Self:
+        """The samples `offset` to `offset + sample_count` - 1 of a .wav file; silence follows a shorter sound."""
+        samples, rate = audio.read(file_name)
+        _check_slice(offset, 0, len(samples), os.fspath(file_name))
+        made = cls(AudioFormat(1, rate), sample_count)
+        part = samples[offset:offset + sample_count]
+        made.buffer[:len(part)] = part
+        return made
+
+    def load_from_array(self, samples: Any, offset: int = 0, size: int = -1) -> None:
+        """Append samples at the model's rate, and drop the oldest.  samples: an array as samples_of() takes it.
+
+        offset, size: which of them; a size of -1: all to the end.
+        """
+        new = samples_of(samples)
+        _check_slice(offset, size, len(new), "the array")
+        new = new[offset:len(new) if size < 0 else offset + size][-len(self.buffer):]
         self.buffer = np.concatenate([self.buffer[len(new):], new])
+
+    def load_from_audio_record(self, record: AudioRecord) -> None:
+        """Replace the samples by the last ones of a microphone."""
+        rate = self.format.sample_rate
+        if rate not in (None, record.sampling_rate):
+            raise ValueError(f"the AudioRecord has {record.sampling_rate} samples a second; expected {rate}, as "
+                             "AudioClassifier.create_audio_record() makes it")
+        self.load_from_array(record.read(len(self.buffer)))
 
     def clear(self) -> None:
         """Replace all samples by silence."""
         self.buffer[:] = 0
+
+
+def _check_slice(offset: int, size: int, count: int, name: str) -> None:
+    if offset < 0 or max(size, 0) + offset > count:
+        raise ValueError(f"offset {offset} and size {size} do not lie in the {count} samples of {name}")
+
+
+class AudioRecord:
+    """A microphone, from which a thread reads; it keeps the last `buffer_size` samples.
+
+    Needs the package sounddevice, or the program arecord.
+    """
+
+    def __init__(self, channels: int, sampling_rate: int, buffer_size: int) -> None:
+        checks.rate(sampling_rate)
+        self._heard = TensorAudio(AudioFormat(channels, sampling_rate), buffer_size)
+        self.channels, self.sampling_rate, self.buffer_size = channels, sampling_rate, buffer_size
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._problem: Exception | None = None
+
+    def start_recording(self) -> None:
+        """Begin with silence, and listen until stop()."""
+        self.stop()
+        self._heard.clear()
+        self._problem, self._stopped = None, threading.Event()
+        self._thread = threading.Thread(target=self._listen, args=(self._stopped,), daemon=True)
+        self._thread.start()
+
+    def _listen(self, stopped: threading.Event) -> None:
+        from pylite.media import capture  # imports subprocess, which others do not need
+        try:
+            with contextlib.closing(capture.sounds(self.sampling_rate, max(self.sampling_rate // 20, 1))) as blocks:
+                for block in blocks:
+                    if stopped.is_set():
+                        return
+                    self._heard.load_from_array(block)
+        except Exception as error:      # read() raises it
+            self._problem = error
+
+    def stop(self) -> None:
+        """Stop listening; the samples stay."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(1)        # a block takes a twentieth of a second
+
+    def read(self, size: int) -> NDArray[np.float32]:
+        """The last `size` samples, (size, 1).  Raises ImportError or OSError if the microphone cannot be read."""
+        if self._problem is not None:
+            raise self._problem
+        if not 1 <= size <= self.buffer_size:
+            raise ValueError(f"size is {size}; the AudioRecord keeps {self.buffer_size} samples")
+        return self._heard.buffer[-size:, None].copy()
 
 
 class AudioClassifier(Task):
@@ -132,18 +225,32 @@ class AudioClassifier(Task):
 
     def create_input_tensor_audio(self) -> TensorAudio:
         """A buffer of the model's window, for a microphone."""
-        return TensorAudio(self.window_size)
+        return TensorAudio(self.required_audio_format, self.window_size)
+
+    def create_audio_record(self) -> AudioRecord:
+        """A microphone at the model's rate, which keeps a window."""
+        return AudioRecord(1, self.sample_rate, self.window_size)
+
+    @property
+    def required_audio_format(self) -> AudioFormat:
+        """The format that the model takes."""
+        return AudioFormat(1, self.sample_rate)
+
+    @property
+    def required_input_buffer_size(self) -> int:
+        """The samples of a window."""
+        return self.window_size
 
     def classify(self, sound: Any, sample_rate: int | None = None) -> ClassificationResult:
         """The classes of each window of a sound, one window after another, the last one padded with silence.
 
-        sound: the path of a .wav file, an array as samples_of() takes it, or a TensorAudio, which is one window;
-        sample_rate: of an array, if it is not the model's.  ValueError for a rate below 1 or above 1e9.
+        sound: the path of a .wav file, an array as samples_of() takes it, or a TensorAudio; sample_rate: of an array,
+        if it is not the model's.  ValueError for a rate below 1 or above 1e9.
         """
         rate = self.sample_rate if sample_rate is None else sample_rate
         checks.rate(rate)
         if isinstance(sound, TensorAudio):
-            samples = sound.buffer
+            samples = audio.resample(sound.buffer, sound.format.sample_rate or self.sample_rate, self.sample_rate)
         elif isinstance(sound, (str, os.PathLike)):
             samples = audio.resample(*audio.read(sound), self.sample_rate)
         else:

@@ -109,6 +109,20 @@ class Results(list[Item], Result):
 
 
 @dataclass(frozen=True)
+class ColoredLabel(Result):
+    """A class of a Segmentation.  color: red, green, blue."""
+    color: tuple[int, int, int]
+    category_name: str
+    display_name: str = ""
+
+
+def _color(number: int) -> tuple[int, int, int]:
+    """Pascal VOC's colour of a class: its bits go to red, green and blue in turn, the lowest to their highest bits."""
+    red, green, blue = (sum((number >> (3 * i + c) & 1) << (7 - i) for i in range(8)) for c in range(3))
+    return red, green, blue
+
+
+@dataclass(frozen=True)
 class Segmentation(Result):
     """A class for each pixel of the model's output.
 
@@ -118,6 +132,17 @@ class Segmentation(Result):
     category_mask: NDArray[np.uint8]
     confidence_masks: NDArray[np.float32] | None
     labels: dict[int, str]
+
+    @property
+    def segmentations(self) -> list[Self]:
+        """The Task Library's list of results, which has this one."""
+        return [self]
+
+    @property
+    def colored_labels(self) -> list[ColoredLabel]:
+        """The name of each class, by its number, with a colour to draw it in."""
+        count = max([int(self.category_mask.max(initial=0)), *self.labels]) + 1
+        return [ColoredLabel(_color(number), self.labels.get(number, "")) for number in range(count)]
 
     def __str__(self) -> str:
         """A line for each class with its share of the pixels, the largest first."""
@@ -168,10 +193,15 @@ class Embedding(Result):
             return cls((vector * 127).round().clip(-128, 127).astype(np.int8))
         return cls(vector)
 
+    @property
+    def embeddings(self) -> list[Self]:
+        """The Task Library's list of results, which has this one."""
+        return [self]
+
     @staticmethod
-    def cosine_similarity(u: Embedding, v: Embedding) -> float:
+    def cosine_similarity(u: Embedding | NDArray[Any], v: Embedding | NDArray[Any]) -> float:
         """The cosine of the angle between two vectors; ValueError if one is all zeros, or if their sizes differ."""
-        a, b = u.feature_vector.astype(np.float64), v.feature_vector.astype(np.float64)
+        a, b = (np.asarray(getattr(each, "feature_vector", each), np.float64) for each in (u, v))
         if a.shape != b.shape:
             raise ValueError(f"the vectors have {a.size} and {b.size} numbers; expected the same number")
         lengths = float(np.linalg.norm(a) * np.linalg.norm(b))

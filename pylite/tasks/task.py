@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import numbers
 import os
 import sys
@@ -186,10 +187,22 @@ _ARGUMENTS = {"file_name": "model", "file_content": "model", "category_name_allo
               "category_name_denylist": "category_denylist"}
 
 
-class Options:
-    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu."""
+class OutputType(enum.Enum):
+    """What the Task Library's segmenter returns; pylite's always returns both masks."""
+    UNSPECIFIED, CATEGORY_MASK, CONFIDENCE_MASK = range(3)
 
-    def __init__(self, **values: Any) -> None:
+
+class Options:
+    """Options of the Task Library: arguments of a task, and other Options.  use_coral: load libedgetpu.
+
+    parts: other Options, or the file of the model.
+    """
+
+    OutputType = OutputType
+
+    def __init__(self, *parts: Options | str | os.PathLike[str], **values: Any) -> None:
+        for number, part in enumerate(parts):
+            vars(self)[f"part{number}" if isinstance(part, Options) else "file_name"] = part
         vars(self).update(values)
 
     def arguments(self) -> dict[str, Any]:
@@ -200,7 +213,8 @@ class Options:
                 found |= value.arguments()
             elif name == "use_coral" and value:
                 found["experimental_delegates"] = [load_delegate("libedgetpu.so.1")]
-            elif not (value is None or value is False or (type(value) is int and value == -1)):
+            elif not (value is None or value is False or type(value) is OutputType
+                      or (type(value) is int and value == -1)):
                 found[_ARGUMENTS.get(name, name)] = value
         return found
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 UNKNOWN, BEGIN, END, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
 IDS, MASK, SEGMENTS = "ids", "mask", "segments"         # what inputs take, in the order in which models need them
 LONGEST = 100       # most letters of a word that is split into pieces
+# Characters that separate words, one kind of them and perhaps +: of other expressions, some take forever.
+SEPARATORS = re.compile(r"(\[\^?\]?(\\.|[^\\\]])*\]|\\.|[^\\\[\](){}.*+?|^$])\+?", re.DOTALL)
 
 
 class WordPieces:
@@ -73,8 +76,42 @@ def _control(c: str) -> bool:
     return c in "\0\ufffd" or (unicodedata.category(c) in ("Cc", "Cf") and c not in "\t\n\r")
 
 
+class Words:
+    """The tokenizer of average-word-embedding models: it splits a text at separators.
+
+    vocabulary: lines of a word and its number; separators: a regular expression, as RE2 reads it.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], separators: str) -> None:
+        try:
+            if not SEPARATORS.fullmatch(separators):
+                raise re.error("")
+            self._separators = re.compile(separators, re.ASCII)
+        except re.error:
+            raise ModelError(f"the model's metadata split texts at {shortened(repr(separators))}; expected a set of "
+                             r"characters, such as [^\w\']+") from None
+        self.numbers: dict[str, int] = {}
+        for line in vocabulary:
+            word, _, number = line.rpartition(" ")
+            if not (number.isdecimal() and len(number) < 10):
+                raise ModelError(f"the line {shortened(repr(line))} of the model's vocabulary is not a word, a space "
+                                 "and its number")
+            self.numbers[word] = int(number)
+        if missing := [word for word in ("<PAD>", "<UNKNOWN>") if word not in self.numbers]:
+            raise ModelError(f"the model's vocabulary of {len(vocabulary)} words lacks {missing[0]}")
+
+    def ids(self, text: str, size: int) -> NDArray[Any]:
+        """The numbers of the text's words, (1, size)."""
+        numbers = self.numbers
+        found = [numbers["<START>"]] if "<START>" in numbers else []
+        found += [numbers.get(word, numbers["<UNKNOWN>"]) for word in self._separators.split(text) if word]
+        ids = np.full((1, size), numbers["<PAD>"])
+        ids[0, :len(found)] = found[:size]
+        return ids
+
+
 class TextTask(Task):
-    """A model that takes the text itself, or the numbers of BERT's tokens.
+    """A model that takes the text itself, the numbers of its words, or the numbers of BERT's tokens.
 
     Of several inputs, the one with "mask" in its name gets the mask, and the one with "segment" or "type" the segments.
     vocabulary: the tokenizer's words or a file with a word on each line, by default the model's; lower_case: is the
@@ -89,8 +126,21 @@ class TextTask(Task):
                          precision=precision)
         details = self.interpreter.get_input_details()
         self._text = len(details) == 1 and np.dtype(details[0]["dtype"]).kind in "OS"
-        if self._text:
-            return
+        self._words = None if self._text or vocabulary is not None else self._words_of(details)
+        if not self._text and self._words is None:
+            self._take_tokens(details, vocabulary, lower_case)
+
+    def _words_of(self, details: Sequence[Mapping[str, Any]]) -> Words | None:
+        """The tokenizer of a model that takes numbers of words; None for another model."""
+        info = self._inputs[0]
+        if (info.separators is None or len(details) > 1 or details[0]["dtype"] != np.int32
+                or len(details[0]["shape"]) != 2):
+            return None
+        return Words(info.vocabulary or (), info.separators)
+
+    def _take_tokens(self, details: Sequence[Mapping[str, Any]],
+                     vocabulary: Sequence[str] | str | os.PathLike[str] | None, lower_case: bool) -> None:
+        """Set up BERT's tokenizer and the roles of the inputs; ModelError if the model takes something else."""
         self._roles = self._roles_of(details)
         if (sorted(self._roles) != sorted([IDS, MASK, SEGMENTS][:len(details)])
                 or any(np.dtype(d["dtype"]).kind != "i" or len(d["shape"]) != 2 for d in details)):
@@ -132,6 +182,8 @@ class TextTask(Task):
         details = self.interpreter.get_input_details()
         if self._text:
             return [np.full(details[0]["shape"], text.encode(), object)]
+        if self._words is not None:
+            return [self._words.ids(text, int(details[0]["shape"][1])).astype(details[0]["dtype"])]
         pieces, numbers = self._pieces(text), self._pieces.numbers
         marked = BEGIN in numbers and END in numbers
         size = int(details[0]["shape"][1])

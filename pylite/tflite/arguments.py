@@ -126,7 +126,8 @@ def model_from(path: "Any", content: "Any", model: "Model | None", options: "dic
             raise TypeError(f"`model` must be a pylite.Model, not {what}; pass model_path=, or pylite.Model(PATH)")
         return _overridden(model, options)
     if not sources:
-        raise ValueError("`model_path` or `model_content` must be specified.")
+        empty = "; model_content is empty" * (content is not None) or "; model_path is empty" * (path is not None)
+        raise ValueError(f"`model_path` or `model_content` must be specified.{empty}")
     if len(sources) > 1:
         raise ValueError("Can't both provide `model_path` and `model_content`")
     source = _source_of(path, content, options["member"])

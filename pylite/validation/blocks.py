@@ -28,7 +28,7 @@ def blocks(subgraph: Subgraph, candidates: Collection[int]) -> list[tuple[int, .
 
 
 def _regions(subgraph: Subgraph) -> list[list[int]]:
-    """The nodes behind each tensor that several nodes read, up to the one through which all their results pass."""
+    """The nodes after each tensor that several nodes read, up to the one through which all their results pass."""
     end = len(subgraph.operators)
     readers: dict[int, set[int]] = {}
     for operator in subgraph.operators:

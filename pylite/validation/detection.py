@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-MOST = 100          # most detections of one picture, as in COCO's metrics
-OVERLAP = 0.5       # an object counts as found with at least this intersection over union,
-SCORE = 0.5         # and this score
+MAX_DETECTIONS = 100    # of one picture, as in COCO's metrics
+MIN_OVERLAP = 0.5       # an object counts as found with at least this intersection over union,
+MIN_SCORE = 0.5         # and this score
 STATISTICS = {"mean_ap": 0, "ap50": 1, "ap75": 2, "ar100": 8}     # places in COCOeval.stats
 
 
@@ -45,17 +45,17 @@ class Detection(Task):
         truth = label.rows
         tally.rows.setdefault("truth", []).append(np.insert(truth, 0, number, axis=1))
         tally.counts["objects",] += int(np.sum(truth[:, 5] == 0))
-        seen = []
+        found = []
         for side, outputs in zip(self.sides, results, strict=True):
             rows = self._rows(outputs, label)
             tally.rows.setdefault(side, []).append(np.insert(rows, 0, number, axis=1))
-            seen.append(_found(truth, rows))
-            tally.counts[side, "found"] += int(np.sum(seen[-1]))
-        scores = {side: float(np.mean(s)) if len(s) else 1.0 for side, s in zip(self.sides, seen, strict=True)}
+            found.append(_found(truth, rows))
+            tally.counts[side, "found"] += int(np.sum(found[-1]))
+        scores = {side: float(np.mean(s)) if len(s) else 1.0 for side, s in zip(self.sides, found, strict=True)}
         if scores["model"] < 1:
             tally.note("worst", Flip.of_measure(number, path, scores, 1 - scores["model"]))
-        if len(seen) == 2:
-            alone = [int(np.sum(a & ~b)) for a, b in (seen, seen[::-1])]
+        if len(found) == 2:
+            alone = [int(np.sum(a & ~b)) for a, b in (found, found[::-1])]
             for key, count in zip(("model_only", "reference_only"), alone, strict=True):
                 tally.counts[key,] += count
                 tally.counts["flipped",] += count
@@ -67,7 +67,7 @@ class Detection(Task):
         boxes, classes, scores = outputs
         size = np.array([label.height, label.width] * 2, np.float64)
         order = [i for i in np.argsort(-scores, kind="stable") if int(classes[i]) in self.categories
-                 and np.isfinite(scores[i]) and np.all(np.isfinite(boxes[i]))][:MOST]
+                 and np.isfinite(scores[i]) and np.all(np.isfinite(boxes[i]))][:MAX_DETECTIONS]
         edges = boxes[order].astype(np.float64) * size
         return np.column_stack([edges[:, 1], edges[:, 0], edges[:, 3] - edges[:, 1], edges[:, 2] - edges[:, 0],
                                 [self.categories[int(classes[i])] for i in order], scores[order]]).reshape(-1, 6)
@@ -90,19 +90,20 @@ class Detection(Task):
 
 
 def _found(truth: Array, rows: Array) -> Array:
-    """For each object that is not a crowd: is it found?  The best detections choose their objects first."""
+    """For each object that is not a crowd: is it found?  Each detection finds one object, high scores first."""
     single = truth[truth[:, 5] == 0]
-    seen = np.zeros(len(single), bool)
+    found = np.zeros(len(single), bool)
     for left, top, width, height, category, score in rows:
-        if score < SCORE:
+        if score < MIN_SCORE:
             break
-        shared = (np.minimum(single[:, 0] + single[:, 2], left + width) - np.maximum(single[:, 0], left)).clip(0) * (
-            np.minimum(single[:, 1] + single[:, 3], top + height) - np.maximum(single[:, 1], top)).clip(0)
-        either = single[:, 2] * single[:, 3] + width * height - shared
-        overlap = np.where((single[:, 4] == category) & ~seen, shared / np.maximum(either, 1e-300), 0)
-        if overlap.max(initial=0) >= OVERLAP:
-            seen[np.argmax(overlap)] = True
-    return seen
+        across = (np.minimum(single[:, 0] + single[:, 2], left + width) - np.maximum(single[:, 0], left)).clip(0)
+        down = (np.minimum(single[:, 1] + single[:, 3], top + height) - np.maximum(single[:, 1], top)).clip(0)
+        intersection = across * down
+        union = single[:, 2] * single[:, 3] + width * height - intersection
+        overlap = np.where((single[:, 4] == category) & ~found, intersection / np.maximum(union, 1e-300), 0)
+        if overlap.max(initial=0) >= MIN_OVERLAP:
+            found[np.argmax(overlap)] = True
+    return found
 
 
 def _evaluated(tally: Tally, side: str) -> Any:

@@ -33,7 +33,7 @@ def excuse(comparison: Compared, tensors: list[TensorReport], accuracy: Accuracy
         t.excess_db = min(t.excess_db, NOTABLE_DB)
         t.cumulative_excess_db = min(t.cumulative_excess_db, NOTABLE_DB)
         t.cause = t.detail = t.remedy = None
-        result = "the class of no sample changes" if by_classes else "no result behind it changes by more than 1 %"
+        result = "the class of no sample changes" if by_classes else "no result after it changes by more than 1 %"
         yield f"node {t.node} ({t.op}): {_share(t):.2%} of the values saturate, which does no harm: {result}"
 
 

@@ -75,7 +75,7 @@ def _measured(tensor: Tensor) -> bool:
 
 
 def _same_size(a: Tensor, b: Tensor) -> bool:
-    """Have a and b equally many elements and channels?  Dimensions of -1 count as 1 here and may differ later."""
+    """Do a and b have equally many elements and channels?  Dimensions of -1 count as 1 here and may differ later."""
     return math.prod(a.shape) == math.prod(b.shape) and (a.shape[-1:] == b.shape[-1:] or not (a.shape and b.shape))
 
 

@@ -131,7 +131,7 @@ def report_in_memory(comparison: Comparison, model: str, reference: str, data: I
     if not comparison.samples:
         raise ComparisonError("there are no samples")
     report = analyse(comparison, model, reference)
-    report.notes += [*_unquantized(comparison, reference), *_outside_notes(inputs, outside, comparison.samples)]
+    report.notes += [*_outside_notes(inputs, outside, comparison.samples), *_kinds(comparison, reference)]
     report.regained = trials.regained(comparison, report, first, threads)
     if isinstance(data, Sequence):      # it can be read again
         report.notes += nonfinite.notes(comparison, taken, "sample {}".format)
@@ -159,21 +159,31 @@ def report_of_sums(comparison: Comparison | None, total: Partial, model: str | o
             comparison.prepare([np.zeros(shape, np.float32) for shape in total.shapes])
         comparison.take({name: sums for name, sums in total.sums.items() if not isinstance(sums, Tally)}, compared)
         report = analyse(comparison, model, reference or "", accuracy)
-        report.notes += _unquantized(comparison, reference)
-    (report.accuracy or report).notes += _outside_notes(
-        inputs, {position: tally.counts["saturated", position] for position in range(len(inputs))}, len(total.done))
+    (report.accuracy or report).notes += _outside_notes(inputs, _saturated(tally, len(inputs)), len(total.done))
+    if comparison is not None and compared:
+        report.notes += _kinds(comparison, reference)
     return report
 
 
-def _unquantized(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
-    """A line if the model has no quantized tensors, and so no faults of quantization."""
+def _kinds(comparison: Comparison, reference: str | os.PathLike[str] | None) -> Iterator[str]:
+    """A line unless the model is quantized and the reference is not."""
     subgraphs = comparison.model.graph.subgraphs
-    if reference is None or any(quantized(t) or t.dtype in STORED for graph in subgraphs for t in graph.tensors):
+    if reference is None:
         return
-    if any(map(quantized, Model(reference).graph.subgraphs[0].tensors)):
+    other = any(map(quantized, Model(reference).graph.subgraphs[0].tensors))
+    if any(quantized(t) or t.dtype in STORED for graph in subgraphs for t in graph.tensors):
+        if other and not comparison.model.half:
+            yield ("the reference is quantized, too, and is computed in real numbers: errors that both models share do "
+                   "not count")
+    elif other:
         yield SWAPPED
     else:
         yield "the model has no quantized tensors; this compares two models of real numbers"
+
+
+def _saturated(tally: Tally, count: int) -> dict[int, int]:
+    """For each of `count` inputs: how many samples it does not fit."""
+    return {position: tally.counts["saturated", position] for position in range(count)}
 
 
 def _outside(inputs: Sequence[Tensor], arrays: Sequence[NDArray[Any]]) -> list[int]:

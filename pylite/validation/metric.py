@@ -104,7 +104,7 @@ def _checked(function: Any, name: str) -> Function:
 
 
 def wants_reference(function: Function) -> bool:
-    """Has the function a parameter for the reference's outputs?"""
+    """Does the function take the reference's outputs?"""
     try:
         return "reference" in inspect.signature(function).parameters
     except ValueError:

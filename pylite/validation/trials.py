@@ -82,7 +82,7 @@ def _chosen(report: Report, noisy: list[int]) -> list[int]:
 
 
 def _readers(subgraph: Subgraph, node: int) -> set[int]:
-    """The nodes that read a node's results, directly or behind others that only move them."""
+    """The nodes that read a node's results, directly or through others that only move them."""
     readers = set[int]()
     for operator in subgraph.operators:
         if set(operator.inputs) & set(subgraph.operators[node].outputs) and operator.name not in CASTS and (

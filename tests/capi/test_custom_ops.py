@@ -216,6 +216,8 @@ def test_invalid_plugins_are_refused(library, tmp_path):
         pylite.load_custom_ops(library, ["Register_ELSE"])
     with pytest.raises(pylite.PluginError, match="returned null"):
         pylite.load_custom_ops(library, ["Register_NOTHING"])
+    with pytest.raises(pylite.PluginError, match=r"Register_NUMBER of .* returned 3, which is no address; name a"):
+        pylite.load_custom_ops(library, ["Register_NUMBER"])
     with pytest.raises(ValueError, match="kind must be one of"):
         pylite.load_custom_ops(library, ["Register_TEST"], kind="modern")
     for functions in (["f"], None):

@@ -67,7 +67,7 @@ class Pointers:
 
 
 class Within:
-    """An array of pointers into one array, `offsets` elements behind its first one."""
+    """An array of pointers into one array, `offsets` elements after its first one."""
 
     def __init__(self, array, offsets):
         self.array, self.offsets = array, offsets

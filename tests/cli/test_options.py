@@ -69,3 +69,18 @@ def test_python_without_docstrings():
     for arguments in ["run", "digits", "--input", "seven"], ["help"]:
         done = subprocess.run([sys.executable, "-OO", "-m", "pylite", *arguments], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (["benchmark_model", "--graph=digits"], "no command 'benchmark_model'; did you mean bench?"),
+    (["bench", "--graph=digits", "--num_threads=2"], "no option --graph; give the model without an option"),
+    (["analyzer"], "no command 'analyzer'; did you mean inspect?"),
+    (["bench", "digits", "--num_threads=2"], "no option --num_threads=2; did you mean --threads?"),
+    (["bench", "digits", "--num_runs=10"], "no option --num_runs=10; did you mean --seconds?"),
+    (["bench", "digits", "--enable_op_profiling=true"], "leave it out: pylite bench always"),
+    (["run", "-m", "digits"], "no option -m; give the model without an option"),
+    (["run", "digits", "--num_runs=9"], "no option --num_runs=9\n")])
+def test_words_of_other_tools(words, says, capsys):
+    with pytest.raises(SystemExit) as code:
+        cli.main(words)
+    assert code.value.code == 2 and says in capsys.readouterr().err

@@ -77,7 +77,7 @@ def test_many_files_are_lines_and_a_failed_one_is_named(model, folder, capsys):
     assert f"{folder}/data/c.npy: input 'x' takes [1, 3]" in done.err and "1 of 3 files failed" in done.err
 
 
-def test_files_before_and_behind_options(model, folder, capsys):
+def test_files_before_and_after_options(model, folder, capsys):
     path, a, b = model((1, 3)), folder / "data/a.npy", folder / "data/b.npy"
     named = ["--labels", folder / "labels.txt"]
     expected = [f"{a}: ant 0.7000", f"{b}: cat 0.7000"]

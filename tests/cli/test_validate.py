@@ -1,7 +1,10 @@
 """`pylite validate`: a spoiled model and its reference in, the guilty node out."""
 import contextlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -179,6 +182,18 @@ def test_the_speed_is_said_in_the_text_and_not_in_json(here, capsys):
                                          "--json").out
 
 
+@pytest.mark.parametrize("streams", [("stdout",), ("stdout", "stderr")])
+def test_a_reader_that_ends_changes_neither_files_nor_the_exit_code(here, streams):
+    """As `pylite validate ... | head` in continuous integration, under `set -o pipefail`."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "pylite", "validate", "spoiled.tflite", "--reference", "digits", "--data",
+               "pictures", *PIXELS, "--fail-on", "excess=6", "--junit", "report.xml"]
+    done = subprocess.run([*map(str, command)], **{"stderr": subprocess.PIPE} | dict.fromkeys(streams, write))
+    os.close(write)
+    assert done.returncode == 1 and "excess is" in Path("report.xml").read_text()
+
+
 def test_fewer_samples(here, capsys):
     found = report(capsys, "digits", "--reference", "digits", "--data", "pictures", "--samples", 4,
                    "--local-samples", 3)
@@ -186,7 +201,8 @@ def test_fewer_samples(here, capsys):
 
 
 @pytest.mark.parametrize("option", [
-    ("--fail-on", "nonsense", "saturation=5%"), ("--shard", "half", "1/2"), ("--mean", "a,b", "each channel"),
+    ("--fail-on", "nonsense", "saturation=5%"), ("--fail-on", "saturation=5", "saturation=5%"),
+    ("--fail-on", "rmse=5%", "rmse=STEPS"), ("--shard", "half", "1/2"), ("--mean", "a,b", "each channel"),
     ("--target", "good", "20dB")])
 def test_what_is_wrong_with_an_option_is_said(option, capsys):
     with pytest.raises(SystemExit) as exit_code:

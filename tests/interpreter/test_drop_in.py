@@ -133,11 +133,13 @@ def test_versions_are_those_of_the_interface():
 
 def test_a_program_for_tensorflow_is_told_the_option(tmp_path):
     """With its own traceback, as the program may have meant all of TensorFlow."""
-    (tmp_path / "program.py").write_text("import sys; sys.modules['tensorflow'] = None; import tensorflow.lite")
-    done = subprocess.run([sys.executable, "-m", "pylite.shim", tmp_path / "program.py"], capture_output=True,
-                          text=True, cwd=tmp_path)
-    assert done.returncode == 1 and "line 1, in <module>" in done.stderr
-    assert f"python -m pylite.shim --as tensorflow {tmp_path / 'program.py'}" in done.stderr.splitlines()[-1]
+    (tmp_path / "program.py").write_text("import sys; sys.modules[sys.argv[1]] = None; __import__(sys.argv[1])")
+    for name, chosen, told in (("tensorflow", [], "--as tflite_runtime --as ai_edge_litert --as tensorflow"),
+                               ("tflite_support", ["--as", "tensorflow"], "--as tensorflow --as tflite_support")):
+        done = subprocess.run([sys.executable, "-m", "pylite.shim", *chosen, tmp_path / "program.py", name],
+                              capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 1 and "line 1, in <module>" in done.stderr
+        assert f"python -m pylite.shim {told} {tmp_path / 'program.py'}" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no /dev/stdin")
@@ -161,11 +163,41 @@ def test_modules_that_the_stand_in_for_tensorflow_lacks_are_named(statement):
 def test_what_the_stand_in_for_tensorflow_lacks_is_named():
     code = ("import pylite; pylite.install_as('tensorflow'); import tensorflow as tf\n"
             "lite = tf.lite\n"
-            "for name in 'lite.experimental.Analyzer', 'lite.experimental.x', 'lite.TFLiteConverter', 'tf.nn':\n"
+            "for name in 'lite.experimental.x', 'lite.TFLiteConverter', 'tf.nn':\n"
             "    try: eval(name)\n"
             "    except AttributeError as error: print(error)")
     lines = run("-c", code).splitlines()
-    assert [("stand-in for tensorflow" in line) for line in lines] == [True] * 4 and "`pylite inspect" in lines[0]
+    assert [("stand-in for tensorflow" in line) for line in lines] == [True] * 3
+
+
+def test_the_analyzer_prints_the_graph(model):
+    code = ("import sys, pylite; pylite.install_as('tensorflow'); import tensorflow as tf\n"
+            "analyze = tf.lite.experimental.Analyzer.analyze\n"
+            "analyze(model_path=sys.argv[1], gpu_compatibility=True)\n"
+            "analyze(model_content=open(sys.argv[1], 'rb').read())\n"
+            "try: analyze()\nexcept ValueError as error: print(error)")
+    text = run("-c", code, model)
+    assert text.count("RESHAPE") >= 2 and text.count("m.tflite") == 1
+    assert text.endswith("takes either model_path or model_content")
+
+
+def test_a_program_of_the_task_library():
+    program = """
+from tflite_support.task import core, processor
+from tflite_support.task.vision import ImageClassifier, ImageClassifierOptions, TensorImage
+import tflite_support.task.audio, tflite_support
+from pylite.media import models
+def name(result: processor.ClassificationResult): return result.classifications[0].categories[0].category_name
+options = ImageClassifierOptions(core.BaseOptions(str(models.path("digits"))),
+                                 processor.ClassificationOptions(max_results=1))
+print(name(ImageClassifier.create_from_options(options).classify(TensorImage.create_from_file(models.sample("seven")))))
+try: from tflite_support import metadata
+except ImportError as error: print(type(error).__name__)
+try: tflite_support.metadata
+except AttributeError as error: print(error)
+"""
+    said, imported, missing = run("-c", "import pylite; pylite.install_as('tflite_support')\n" + program).splitlines()
+    assert (said, imported) == ("seven", "ImportError") and "only tflite_support.task" in missing
 
 
 def test_the_module_is_the_same():

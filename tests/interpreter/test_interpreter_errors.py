@@ -291,7 +291,7 @@ def test_constants_cannot_be_set(tmp_path):
     [1.5, 2], np.array([np.nan, 2]), [np.inf], (10**30,), [-1, 2]])
 @pytest.mark.filterwarnings("error")
 def test_shapes_that_cannot_be_are_refused(size):
-    """Numpy's cast would wrap them, or cut off what is behind the point."""
+    """Numpy's cast would wrap them, or cut off what follows the point."""
     interpreter = pylite.Interpreter(model_content=small_models.no_ops("float32", np.ones(2, np.float32), (2, 2)))
     with pytest.raises(ResizeError, match=r"input 0 .* (whole|beyond|negative)"):
         interpreter.resize_tensor_input(0, size)

@@ -141,6 +141,11 @@ def test_kernels_that_cannot_be_bound_name_the_node(kernels):
         kernel = kernels.Scale
     with pytest.raises(RuntimeError, match="node 0 Scale could not bind its kernel: ValueError: Buffer dtype mismatch"):
         interpreter(Scale, dtype="int8").allocate_tensors()
+    resized = interpreter(Scale)
+    resized.resize_tensor_input(0, [2, 3])
+    with pytest.raises(RuntimeError, match=r"wrong number of dimensions.*let a method kernel\(\) flatten them: x"):
+        resized.allocate_tensors()
+
     class Nothing(pylite.CustomOp):
         def kernel(self, x, y):
             return 3

@@ -350,6 +350,7 @@ CALLS = [
     (lambda: Interpreter(f"{LONG}.tflite"), ValueError, "Could not open", "No such file"),
     (lambda: Interpreter(3), TypeError, "int"),
     (lambda: pylite.Model([3]), TypeError, "a model is the path of a file or its bytes, not list"),
+    (lambda: Interpreter(model_content=b""), ValueError, "must be specified.", "; model_content is empty"),
     (lambda: Interpreter(model_content=small_models.reshape(), member="x"), ValueError,
      "model_content is a model, not a bundle", "leave out the member 'x'"),
     (lambda: Interpreter(DIGITS).invoke_nodes(0), RuntimeError, "experimental_preserve_all_tensors=True"),

@@ -268,7 +268,7 @@ def test_later_processes_do_not_try_what_has_no_plan(folder, monkeypatch):
     first.allocate_tensors()
     assert "tensors of strings" in first._main.plans.problem
     written = plan_file(folder).stat()
-    monkeypatch.setattr(plan_store, "Writer", None)
+    monkeypatch.setattr(plan_store, "RecordBuilder", None)
     monkeypatch.setattr(plan_store, "Store", None)
     again = pylite.Interpreter(model_content=model, cache_dir=folder)
     assert not planned(again)

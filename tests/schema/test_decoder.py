@@ -24,7 +24,7 @@ def schema(**tables):
 
 
 def table(slots, inline):
-    """A vtable and its table, whose position is 4 + 2 * len(slots) behind the start."""
+    """A vtable and its table, whose position is 4 + 2 * len(slots) after the start."""
     vtable = struct.pack(f"<HH{len(slots)}H", 4 + 2 * len(slots), 4 + len(inline), *slots)
     return vtable + struct.pack("<i", len(vtable)) + inline
 

@@ -146,8 +146,10 @@ def test_options_of_the_task_library():
 def test_the_stub_has_all_names():
     stub = ast.parse((Path(tasks.__file__).parent / "__init__.pyi").read_text())
     names = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    options = {node.targets[0].id for node in stub.body if isinstance(node, ast.Assign)}
-    assert names == set(tasks.__all__) and all(getattr(tasks, name) is tasks.Options for name in options)
+    same = {node.targets[0].id: node.value.id for node in stub.body if isinstance(node, ast.Assign)}
+    assert names == set(tasks.__all__)
+    for name, other in same.items():
+        assert getattr(tasks, name) is getattr(tasks, other)
 
 
 def test_a_model_of_no_task_gets_no_hint():
@@ -157,3 +159,18 @@ def test_a_model_of_no_task_gets_no_hint():
     m.outputs([a])
     with pytest.raises(ModelError, match=r"the picture$"):
         tasks.ImageClassifier(m.build())
+
+
+def test_results_and_options_have_the_names_of_the_task_library():
+    mask = tasks.SegmentationResult(np.array([[0, 2]], np.uint8), None, {0: "background", 1: "cat", 2: "dog"})
+    assert mask.segmentations == [mask]
+    assert [(label.category_name, label.color) for label in mask.colored_labels] == [
+        ("background", (0, 0, 0)), ("cat", (128, 0, 0)), ("dog", (0, 128, 0))]
+    vector = tasks.EmbeddingResult(np.array([3, 4], np.float32))
+    assert vector.embeddings[0] is vector
+    assert tasks.TextEmbedder.cosine_similarity(vector.feature_vector, vector) == 1
+    options = tasks.ImageClassifierOptions(tasks.BaseOptions("m.tflite"), tasks.ClassificationOptions(max_results=2))
+    assert options.arguments() == {"model": "m.tflite", "max_results": 2}
+    kind = tasks.SegmentationOptions.OutputType.CATEGORY_MASK
+    assert kind is tasks.OutputType.CATEGORY_MASK
+    assert tasks.ImageSegmenterOptions(tasks.SegmentationOptions(output_type=kind)).arguments() == {}

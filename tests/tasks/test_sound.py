@@ -1,5 +1,8 @@
 """Sound: reading, resampling, and what tasks take."""
 import struct
+import sys
+import time
+import types
 import wave
 
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 
 from pylite.errors import FileFormatError, TensorError
 from pylite.media import audio
-from pylite.tasks import AudioClassifier, TensorAudio
+from pylite.tasks import AudioClassifier, AudioFormat, AudioRecord, TensorAudio
 from pylite.tasks.audio import samples_of
 from tests.tools import small_models
 
@@ -152,3 +155,84 @@ def test_windows_of_int16():
     classifier = AudioClassifier(small_models.int16_window(), sample_rate=8000)
     found = classifier.classify(np.array([0.5, -1, 0, 1], np.float32))
     assert {c.index: c.score for c in found.categories} == {0: 16384, 1: -32768, 2: 0, 3: 32767}
+
+
+class Microphone:
+    """Stands in for sounddevice.InputStream: blocks of 1/8, 2/8, ..., and then it is unplugged."""
+
+    def __init__(self, rate, channels, dtype, blocksize):
+        self.heard = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def read(self, size):
+        self.heard += 1
+        if self.heard > 3:
+            raise OSError("unplugged")
+        return np.full((size, 1), self.heard / 8, np.float32), False
+
+
+def test_a_microphone_as_programs_for_the_task_library_read_it(monkeypatch):
+    module = types.SimpleNamespace(InputStream=Microphone, PortAudioError=RuntimeError)
+    monkeypatch.setitem(sys.modules, "sounddevice", module)
+    classifier = AudioClassifier(small_models.int16_window(), sample_rate=20)       # a block is one sample
+    record, sound = classifier.create_audio_record(), classifier.create_input_tensor_audio()
+    assert len(sound.buffer) / sound.format.sample_rate == 4 / 20
+    assert (classifier.required_audio_format, classifier.required_input_buffer_size) == (AudioFormat(1, 20), 4)
+    for _ in range(2):
+        record.start_recording()
+        record._thread.join()
+        record.stop()
+        problem, record._problem = record._problem, None
+        sound.load_from_audio_record(record)
+        assert sound.buffer.tolist() == [0, 1 / 8, 2 / 8, 3 / 8] and record.read(1).tolist() == [[3 / 8]]
+        assert len(classifier.classify(sound).categories) == 4
+        record._problem = problem
+        with pytest.raises(OSError, match="unplugged"):
+            sound.load_from_audio_record(record)
+        record._problem = None
+    with pytest.raises(ValueError, match="size is 5; the AudioRecord keeps 4 samples"):
+        record.read(5)
+    with pytest.raises(ValueError, match=r"has 20 samples a second; expected 8000, as .*create_audio_record"):
+        TensorAudio(AudioFormat(1, 8000), 4).load_from_audio_record(record)
+    with pytest.raises(ValueError, match="a format of 2 channels; models take one"):
+        AudioRecord(2, 16000, 4)
+
+
+def test_a_microphone_stops(monkeypatch):
+    def read(self, size):
+        time.sleep(0.001)
+        return np.zeros((size, 1), np.float32), False
+    monkeypatch.setattr(Microphone, "read", read)
+    module = types.SimpleNamespace(InputStream=Microphone, PortAudioError=RuntimeError)
+    monkeypatch.setitem(sys.modules, "sounddevice", module)
+    record = AudioRecord(1, 1000, 8)
+    record.start_recording()
+    first = record._thread
+    record.start_recording()
+    assert not first.is_alive() and record._thread.is_alive() and record.read(8).shape == (8, 1)
+    record.stop()
+    assert not record._thread.is_alive()
+
+
+def test_parts_of_files_and_arrays(tmp_path):
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes((np.arange(6, dtype="<i2") * 4096).tobytes())
+    sound = TensorAudio.create_from_wav_file(tmp_path / "a.wav", 3, offset=1)
+    assert sound.buffer.tolist() == [1 / 8, 2 / 8, 3 / 8] and sound.format == AudioFormat(1, 8000)
+    assert TensorAudio.create_from_wav_file(tmp_path / "a.wav", 8).buffer.tolist() == [i / 8 for i in range(6)] + [0, 0]
+    sound.load_from_array(np.arange(6) / 8, offset=3, size=2)
+    assert sound.buffer.tolist() == [3 / 8, 3 / 8, 4 / 8]
+    for offset, size in ((5, 2), (-1, 1), (7, -1)):
+        with pytest.raises(ValueError, match=f"offset {offset} and size {size} do not lie in the 6 samples of the"):
+            sound.load_from_array(np.zeros(6), offset, size)
+    with pytest.raises(ValueError, match=r"in the 6 samples of .*a\.wav"):
+        TensorAudio.create_from_wav_file(tmp_path / "a.wav", 3, offset=7)
+    classifier = AudioClassifier(small_models.int16_window(), sample_rate=4000)
+    fast = TensorAudio.create_from_wav_file(tmp_path / "a.wav", 6)      # resampled, and one window
+    assert {c.index: c.score for c in classifier.classify(fast).categories} == {0: 0, 1: 8192, 2: 16384, 3: 0}

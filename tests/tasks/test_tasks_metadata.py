@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pylite
+from pylite import tasks
 from pylite.errors import ModelError
 from pylite.media import labels, metadata
 from pylite.schema import tables
@@ -233,6 +234,39 @@ def test_vocabulary_mask_and_segments():
                             files={"vocab.txt": "[PAD]\n[CLS]\n[SEP]\n[UNK]\nyes\n"})
     vector = TextEmbedder(content).embed("Yes no").feature_vector
     assert vector.tolist() == [1, 4, 3, 2, 0, 0] + [1, 1, 1, 1, 0, 0] + [0] * 6
+
+
+def words_model(separators="[^\\w\\']+", words="<PAD> 0\n<START> 1\n<UNKNOWN> 2\ngood 7\ndon't 8\n"):
+    """Its output is its input, the numbers of words, as in the movie review model of TensorFlow."""
+    m = ModelBuilder()
+    x, y = m.tensor("ids", (1, 6), "int32"), m.tensor("y", (1, 6))
+    m.operator("CAST", [x], [y])
+    m.inputs([x])
+    m.outputs([y])
+    words_of = unit("RegexTokenizerOptions", delim_regex_pattern=separators, vocab_file=[
+        file("vocab.txt", metadata.VOCABULARY)])
+    return with_metadata(m, inputs=[{"name": "input_text", "process_units": [words_of]}], files={"vocab.txt": words})
+
+
+def test_numbers_of_words():
+    """NLClassifier's tokenizer keeps capitals, and drops words that do not fit."""
+    classifier = tasks.NLClassifier.create_from_options(tasks.NLClassifierOptions(
+        base_options=tasks.BaseOptions(file_content=words_model())))
+    scores = [c.score for c in sorted(classifier.classify("  good, don't Good!").categories, key=lambda c: c.index)]
+    assert scores == [1, 7, 8, 2, 0, 0]
+    for text, ids in ("good " * 9, [1, 7, 7, 7, 7, 7]), ("", [1, 0, 0, 0, 0, 0]):
+        assert TextEmbedder(words_model()).embed(text).feature_vector.tolist() == ids
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    ({"separators": "(a+)+$"}, r"split texts at '\(a\+\)\+\$'; expected a set of characters"),
+    ({"separators": "[z-a]"}, "expected a set of characters"), ({"separators": ""}, "expected a set of characters"),
+    ({"words": "<PAD> 0\ngood\n"}, "the line 'good' of the model's vocabulary is not a word, a space and its number"),
+    ({"words": "<PAD> " + "9" * 5000}, "is not a word, a space and its number"),
+    ({"words": "<PAD> 0\n"}, "the model's vocabulary of 1 words lacks <UNKNOWN>")])
+def test_damaged_tokenizers_of_words(arguments, says):
+    with pytest.raises(ModelError, match=says):
+        TextEmbedder(words_model(**arguments))
 
 
 def token_ids(*names, signature=(1, 6)):

@@ -44,7 +44,7 @@ def test_other_precisions_are_refused(model, data):
 
 
 def mixed(tmp_path, floats):
-    """A quantized network, with a convolution of real numbers behind it or none."""
+    """A quantized network, followed by a convolution of real numbers or by none."""
     rng, m = np.random.default_rng(1), ModelBuilder()
     x, y = (m.tensor(name, (1, 8, 8, 16), "int8", scale=1 / 16) for name in "xy")
     w = m.constant("w", rng.integers(-127, 128, (16, 1, 1, 16), np.int8), scale=1 / 256)

@@ -137,7 +137,7 @@ def test_samples_that_do_not_fit_the_input_are_blamed_first(tmp_path, in_memory)
     assert found.verdict["text"].startswith("Poor: the samples do not fit input 'image' (see the note)")
     assert "mend this first. With these samples the error of the output is" in found.verdict["text"]
     assert "node" not in found.verdict["text"]
-    note, = found.notes
+    note, _ = found.notes       # the other one: the reference is quantized
     assert note.startswith("input 'image': in 100.0% of the samples, more than 1 % of the numbers are outside 0 to 1")
 
 
@@ -148,7 +148,7 @@ def test_stored_integers_in_place_of_real_numbers_are_noted(tmp_path):
     assert found.notes[0].startswith("input 'image': the samples are int8, as the input stores numbers, but count as "
                                      "real numbers; if they are stored numbers, save (q - zero_point) * scale")
     np.save(tmp_path / "x.npy", (stored + 128.0) / 255)
-    assert validation.compare("digits", "digits", tmp_path / "x.npy").notes == []
+    assert len(validation.compare("digits", "digits", tmp_path / "x.npy").notes) == 1
 
 
 @pytest.mark.parametrize(("shape", "taken"), [((1, 1, 16), (1, 16)), ((1, 16), (1, 16)), ((1, 1), (1,))])
@@ -165,7 +165,7 @@ def test_an_array_with_one_sample_is_not_taken_for_a_sample_alone(tmp_path, shap
 
 def test_a_mean_for_arrays_is_noted(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((4, 8, 8, 1), np.float32))
-    note, = validation.compare("digits", "digits", tmp_path / "x.npy", mean=127.5, std=127.5).notes
+    note, _ = validation.compare("digits", "digits", tmp_path / "x.npy", mean=127.5, std=127.5).notes
     assert note.startswith("mean and std count for pictures only, and the first sample has none")
 
 

@@ -33,7 +33,7 @@ TfLiteStatus pl_host_allocate(pl_host *host, TfLiteTensor *t, size_t bytes) {
   return kTfLiteOk;
 }
 
-// Was the band behind a tensor overwritten?  If the plug-in has freed the memory and been given the same address again,
+// Was the band after a tensor overwritten?  If the plug-in has freed the memory and been given the same address again,
 // there is no band: the block is too small for one, or is fresh and holds zeros there.
 static bool overrun(const pl_host *host, int tensor) {
   const TfLiteTensor *t = &host->context.tensors[tensor];

@@ -68,7 +68,7 @@ typedef struct pl_callbacks {
   TfLiteStatus (*subgraph)(pl_host *, int index, TfLiteContext **);
 } pl_callbacks;
 
-// Memory that the host allocated for a dynamic tensor, with a guard band behind it.
+// Memory that the host allocated for a dynamic tensor, with a guard band after it.
 typedef struct pl_allocated {
   const char *data;
   size_t bytes;
@@ -170,9 +170,9 @@ void pl_host_drop_previews(pl_host *);
 void pl_write_band(char *);
 bool pl_band_intact(const char *);
 
-// Reallocates a dynamic tensor, keeping its contents, with a guard band behind it.
+// Reallocates a dynamic tensor, keeping its contents, with a guard band after it.
 TfLiteStatus pl_host_allocate(pl_host *, TfLiteTensor *, size_t bytes);
-// The first dynamic output or temporary of the node behind which the band was overwritten, or -1.
+// The first dynamic output or temporary of the node after which the band was overwritten, or -1.
 int pl_node_overran(const pl_host *, const pl_node *);
 // Writes a tensor's index, name, shape and bytes for a message.
 #define PL_TENSOR_TEXT 256
@@ -222,12 +222,12 @@ typedef struct pl_binding {
   int tensor;
   char *data;
   size_t bytes;
-  bool band;                  // are there guard bands of PL_BAND bytes before and behind the tensor?
+  bool band;                  // are there guard bands of PL_BAND bytes before and after the tensor?
 } pl_binding;
 
 enum { PL_FAILED = 1, PL_OVERRUN, PL_UNDERRUN };
 
-// Calls invoke() of the plug-in.  Returns 0, PL_FAILED, or PL_OVERRUN or PL_UNDERRUN if the guard band behind or
+// Calls invoke() of the plug-in.  Returns 0, PL_FAILED, or PL_OVERRUN or PL_UNDERRUN if the guard band after or
 // before a tensor was overwritten.
 int pl_node_invoke(pl_host *, pl_node *, const pl_binding *bindings, int count, pl_watched *, int num_watched);
 

@@ -34,7 +34,7 @@ static struct sigaction previous[SIGNALS];
 #if defined(__GLIBC__)      // else the first access may allocate memory, which a signal handler must not do
 __attribute__((tls_model("initial-exec")))
 #endif
-static _Thread_local pl_trap *current;
+static _Thread_local pl_trap *current;      // of the call in progress on this thread, or NULL
 
 static TfLiteStatus call_node(TfLiteStatus (*fn)(TfLiteContext *, TfLiteNode *), TfLiteContext *context,
                               TfLiteNode *node) {
@@ -107,9 +107,9 @@ static void uninstall(void) {
   pthread_mutex_lock(&mutex);
   if (--users == 0) {
     for (int i = 0; i < SIGNALS; i++) {
-      struct sigaction current;
-      sigaction(signals[i], NULL, &current);
-      if (current.sa_sigaction == caught) sigaction(signals[i], &previous[i], NULL);
+      struct sigaction installed;
+      sigaction(signals[i], NULL, &installed);
+      if (installed.sa_sigaction == caught) sigaction(signals[i], &previous[i], NULL);
     }
   }
   pthread_mutex_unlock(&mutex);

@@ -248,16 +248,16 @@ cdef class Dim:
         return not self == other
 
     def __lt__(self, other):
-        return less(self.recording, LESS, self, other) if plain(other) else int(self) < other
+        return compared(self.recording, LESS, self, other) if plain(other) else int(self) < other
 
     def __le__(self, other):
-        return less(self.recording, NOT_GREATER, self, other) if plain(other) else int(self) <= other
+        return compared(self.recording, NOT_GREATER, self, other) if plain(other) else int(self) <= other
 
     def __gt__(self, other):
-        return less(self.recording, LESS, other, self) if plain(other) else int(self) > other
+        return compared(self.recording, LESS, other, self) if plain(other) else int(self) > other
 
     def __ge__(self, other):
-        return less(self.recording, NOT_GREATER, other, self) if plain(other) else int(self) >= other
+        return compared(self.recording, NOT_GREATER, other, self) if plain(other) else int(self) >= other
 
 
 cdef bint equals(Dim a, b) except -1:
@@ -267,7 +267,8 @@ cdef bint equals(Dim a, b) except -1:
     return recording.guarded_value(recording.cell_of(EQUAL, recording.operand(a), recording.operand(b)))
 
 
-cdef object less(Recording recording, int operation, a, b):
+cdef object compared(Recording recording, int operation, a, b):
+    """Is a < b (LESS) or a <= b (NOT_GREATER)?  A guard is recorded for the answer."""
     return bool(recording.guarded_value(recording.cell_of(operation, recording.operand(a), recording.operand(b))))
 
 

@@ -318,7 +318,7 @@ cdef void pack_panels(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noe
 
 
 cdef void pack_words(const Batch *s, const uint8_t *w, ptrdiff_t n, uint8_t *panel) noexcept nogil:
-    """Pack n columns of w, int8 or int16, as int16 with zeros behind the depth."""
+    """Pack n columns of w, int8 or int16, as int16 with zeros beyond the depth."""
     cdef ptrdiff_t _j, item = s.right.item, pitch = s.product.padded_depth * 2
     memset(panel, 0, n * pitch)
     if s.right.depth == 1:

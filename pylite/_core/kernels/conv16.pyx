@@ -13,7 +13,7 @@ from pylite._core.kernels.packing import arranged
 
 
 def pack_s16(w, layout=None):
-    """8- or 16-bit weights (columns, ...) as int16 (columns, padded depth), with zeros behind the depth.
+    """8- or 16-bit weights (columns, ...) as int16 (columns, padded depth), with zeros beyond the depth.
 
     layout: see packing.arranged.
     """

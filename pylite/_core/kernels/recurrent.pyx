@@ -11,7 +11,7 @@ import numpy as np
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pylite._core.kernels.recurring cimport (
+from pylite._core.kernels.recurrent_shared cimport (
     Activation,
     FloatMatrix,
     activate,

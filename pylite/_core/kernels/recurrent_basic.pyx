@@ -1,7 +1,7 @@
 """The steps of float32 SVDF and of the basic LSTM cell that follow a matrix product."""
 from libc.string cimport memcpy, memmove
 
-from pylite._core.kernels.recurring cimport Activation, activate, set_activation
+from pylite._core.kernels.recurrent_shared cimport Activation, activate, set_activation
 from pylite._core.run.kernel cimport FLUSH, Kernel, kernel_fn
 from pylite._core.simd cimport pl_pool, slots
 

@@ -19,7 +19,7 @@ from pylite._core.kernels.rounding cimport (
     pl_sat16,
     pl_tanh_scaled,
 )
-from pylite._core.kernels.recurring_integer cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
+from pylite._core.kernels.recurrent_integer_shared cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
 from pylite._core.kernels.sequences cimport (
     CELL,
     FORGET,

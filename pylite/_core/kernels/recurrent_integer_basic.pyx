@@ -5,7 +5,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pylite._core.kernels.sequences cimport LOCAL, check_scratch
-from pylite._core.kernels.recurring_integer cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
+from pylite._core.kernels.recurrent_integer_shared cimport IntegerMatrix, max_columns, multiply, set_integer_matrix
 from pylite._core.kernels.rounding cimport (
     pl_clamp32,
     pl_fx_shl,

@@ -37,7 +37,7 @@ cdef object set_finish(WordFinish *f, finish):
 
 
 cdef ptrdiff_t padded(ptrdiff_t depth) noexcept nogil:
-    """The elements of a packed column: whole vectors, because elements of a remainder take as long as a vector each."""
+    """The elements of a packed column: whole vectors, because each leftover element would take as long as a vector."""
     return round_up(depth, VECTOR)
 
 
@@ -58,7 +58,7 @@ cdef void run_pieces(void *ctx, ptrdiff_t begin, ptrdiff_t end, int thread) noex
     """Compute pieces begin to end - 1 of the Product `ctx`, a section of the depth at a time.
 
     If a section holds the whole depth, the rows gathered for the first columns are used for all columns of the piece.
-    Behind the depth a row has any numbers, which are multiplied by the zeros of the packed columns.
+    Beyond the depth a row holds arbitrary numbers; the packed columns hold zeros there.
     """
     cdef const Product *p = <const Product *>ctx
     cdef int16_t a_panel[ROWS * SECTION_DEPTH]

@@ -172,7 +172,7 @@ cdef class MemoryPool:
     """Memory for packed weights, which live as long as their model.
 
     expected: bytes that are likely to be used.  The first block has as many huge pages as these fill, and small pages
-    behind them.  limit: bytes that the pool may hand out, or -1; taken: bytes handed out so far.  Callers that share a
+    after them.  limit: bytes that the pool may hand out, or -1; taken: bytes handed out so far.  Callers that share a
     pool between threads serialize their calls.
     """
     cdef Py_ssize_t expected, nbytes, used, limit

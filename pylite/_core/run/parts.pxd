@@ -54,6 +54,7 @@ cdef class Sizes(Part):
 cdef class ArenaArray(Part):
     cdef Strided span
     cdef Py_ssize_t block
+    cdef Py_ssize_t address     # in the arena
     cdef Number shape[MAX_DIMS]
     cdef Number value_shape[MAX_DIMS]
     cdef Number strides[MAX_DIMS]
@@ -62,7 +63,6 @@ cdef class ArenaArray(Part):
     cdef bint strided
     cdef object dtype, arena
     cdef bint set_up(self, shape, value_shape, strides, begin, offset) except -1
-    cdef Py_ssize_t address     # in the arena
     cdef int check(self, BindingContext context) except -1
     cdef tuple dimensions(self)
 

@@ -156,7 +156,7 @@ cdef class _Reader:
 def bind(bytes body, list regions, list dtypes, list resources, kernel_class, Pool pool, failure_of):
     """(arrays, Programs) of a plan; the last Program is the main subgraph's.
 
-    body: bytes from plan_record.Writer; regions: the memory of arrays; dtypes: the arrays' types, by number;
+    body: bytes from plan_record.RecordBuilder; regions: the memory of arrays; dtypes: the arrays' types, by number;
     resources: objects that ops keep for the interpreter, by number; kernel_class(name): a class of kernels;
     failure_of(program, number): the function that explains failures of a program that kernels call.
     """

@@ -19,7 +19,7 @@ enum { PL_MAX_ERROR, PL_MAX_REFERENCE, PL_MIN_REFERENCE, PL_EXTREMES };
 enum { PL_LIMBS = 4 };
 static const double PL_LIMB_UNIT[PL_LIMBS] = {0x1p40, 1.0, 0x1p-40, 0x1p-80};
 
-/* Adds `count` addends to their limbs; limb k is `step` numbers behind limb k - 1.  An addend that is not finite or
+/* Adds `count` addends to their limbs; limb k is `step` numbers after limb k - 1.  An addend that is not finite or
  * reaches 2^80 only increments its too_large. */
 static void pl_add_exactly(const double *__restrict__ addends, int64_t *__restrict__ limbs, size_t step,
                            int64_t *__restrict__ too_large, size_t count) {

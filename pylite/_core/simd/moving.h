@@ -8,7 +8,7 @@
 #define PL_ARG_MAX_ARGS \
   (size_t n, size_t cols, ptrdiff_t stride, ptrdiff_t next, const void *x, uint32_t flip, int32_t *argmax)
 
-#define PL_REPEAT_SLACK 32 /* bytes behind its result that repeat_items may write */
+#define PL_REPEAT_SLACK 32 /* bytes past its result that repeat_items may write */
 
 #define PL_SLOTS_MOVING(X) \
   /* rows of consecutive bytes; xrow, yrow: from one row to the next */ \

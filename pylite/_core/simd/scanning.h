@@ -197,7 +197,7 @@ PL_FAST static void pl_order(int type, size_t n, const void *x, int64_t *order) 
   for (size_t i = n; i % 4; i++) key[i] = 0;
   for (size_t i = 0; i < n; i += 4) {
     const pl_keys own = {key[i], key[i + 1], key[i + 2], key[i + 3]}; /* loaded at once, these would wait for stores */
-    pl_keys higher = {0}, behind = {0, 1, 2, 3}; /* how far behind element j each one is */
+    pl_keys higher = {0}, behind = {0, 1, 2, 3}; /* how far after element j each one is */
     behind += (int32_t)i;
     for (size_t j = 0; j < n; j++) {
       const pl_keys other = (pl_keys){0} + key[j];

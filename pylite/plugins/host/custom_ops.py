@@ -15,6 +15,7 @@ KINDS = ("classic", "value", "opaque", "registerer")
 STRUCTS = {"registration": "TfLiteRegistration", "operator": "TfLiteOperator"}
 RETURNED = {"classic": ("registration",), "value": ("registration",), "opaque": ("operator",),
             None: ("operator", "registration")}     # kind -> what its functions return, of STRUCTS
+LEAST_ADDRESS = 65536           # systems map no memory below it, so a function that returns less returns a number
 RESOLVER = "PN6tflite17MutableOpResolverE"          # tflite::MutableOpResolver * in mangled names of C++
 
 
@@ -99,6 +100,9 @@ def _from_function(library, path, name, symbol, kind):
         address = libraries.call(function, ctypes.addressof(struct))    # a function of kind "value" writes it there
     if not address:
         raise PluginError(f"{symbol} of {path} returned null")
+    if address < LEAST_ADDRESS:
+        raise PluginError(f"{symbol} of {path} returned {address}, which is no address; name a function that returns "
+                          "the op's registration")
     for parameter in RETURNED[kind]:
         facts = registration_facts(*(address if each == parameter else 0 for each in STRUCTS))
         if facts is not None:

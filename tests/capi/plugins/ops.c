@@ -169,3 +169,4 @@ TFL_CAPI_EXPORT const TfLiteRegistration* Register_OLD(void) {
 }
 
 TFL_CAPI_EXPORT const TfLiteRegistration* Register_NOTHING(void) { return NULL; }
+TFL_CAPI_EXPORT int Register_NUMBER(void) { return 3; }

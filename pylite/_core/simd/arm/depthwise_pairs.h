@@ -146,16 +146,16 @@ PL_INLINE int filter3x3(int stride, int dilated, int relu, const pl_dw_lines *g,
     const sums none[2] = {block.bias, block.bias}; /* before the first outputs: they go to `spare` */
     pending before = pending_of(none, spare, spare);
     for (ptrdiff_t first = begin, pixel = first; pixel < end; pixel = next_pair(&local, &first, pixel, begin, end)) {
-      const ptrdiff_t column = pixel * stride - local.pad, every = local.dilation;
-      const int inside = column >= 0 && column + (2 + stride) * every < local.width;
-      const int last = pixel + every >= local.pixels;
-      uint8_t *const y0 = y + pixel * local.c + c, *const y1 = last ? spare : y0 + every * local.c;
+      const ptrdiff_t column = pixel * stride - local.pad, dilation = local.dilation;
+      const int inside = column >= 0 && column + (2 + stride) * dilation < local.width;
+      const int last = pixel + dilation >= local.pixels;
+      uint8_t *const y0 = y + pixel * local.c + c, *const y1 = last ? spare : y0 + dilation * local.c;
       const ptrdiff_t next1 = last ? 0 : local.y_line;
 #ifdef SINGLE_COLUMNS
       if (last && local.lines > 1) {
-        const int its_inside = column >= 0 && column + 2 * every < local.width;
-        if (simple) column3x3(stride, 1, its_inside, relu, &local, c, column, &block, y0, spare, &before);
-        else column3x3(stride, 0, its_inside, relu, &local, c, column, &block, y0, spare, &before);
+        const int one_inside = column >= 0 && column + 2 * dilation < local.width;
+        if (simple) column3x3(stride, 1, one_inside, relu, &local, c, column, &block, y0, spare, &before);
+        else column3x3(stride, 0, one_inside, relu, &local, c, column, &block, y0, spare, &before);
         continue;
       }
 #endif
@@ -208,12 +208,12 @@ PL_INLINE void touch(const uint8_t *p, ptrdiff_t bytes) {
 #undef TOUCH
 }
 
-/* Computes all output lines, tile by tile.  Returns 0 if its filter is of another kind, or if load_block fails; some
- * outputs may be written then. */
+/* Computes all output lines, tile by tile.  Returns 0 for other filters, or if load_block fails; by then, some outputs
+ * may be written. */
 static int pairs_q8(FILTER_ARGUMENTS) {
   if (g->c < NR || g->fh != 3 || g->fw != 3 || q->left) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
-  if (g->width * g->width * g->c > MAX_CACHED_BYTES) { /* if the image is square */
+  if (g->width * g->width * g->c > MAX_CACHED_BYTES) { /* of a square image; its height is not known here */
     for (int i = 0; i < (g->lines - 1) * g->stride + 3; i++)
       if (g->row[i]) touch(g->row[i], g->width * g->c);
     for (int i = 0; i < g->lines; i++) touch(y + i * g->y_line, g->pixels * g->c);

@@ -19,7 +19,8 @@ enum { WIDE = 4, NARROW = 8, ROWS = NARROW };
   "ldr " #v "0, [x9, x13]\n ldr " #v "1, [x10, x13]\n ldr " #v "2, [x11, x13]\n ldr " #v "3, [x12, x13]\n"
 #define BIAS(s, from) "mov v" #s ".16b, v" #from ".16b\n"
 #define BIASES(s0, s1, s2, s3) BIAS(s0, 16) BIAS(s1, 17) BIAS(s2, 18) BIAS(s3, 19)
-/* What sums begin with: the bias; or, for terms, the number of each column at `bias` times the factor of each row. */
+/* The first value of a sum is the bias of its column (START_BIAS), or that number times the factor of its row
+ * (START_FACTORS). */
 #define START_BIAS \
   "ldp q16, q17, [%[bias]]\n ldp q18, q19, [%[bias], #32]\n" \
   BIASES(20, 21, 22, 23) BIASES(24, 25, 26, 27) BIASES(28, 29, 30, 31)
@@ -138,8 +139,9 @@ PL_INLINE void products_of_terms(int rows, const pl_a_layout *layout, const int8
 }
 #define PRODUCTS_OF_TERMS(R, V) ((R) == 4 && (V) == 4)
 
-/* A byte holds a weight of each of two steps of four.  Both are multiplied as 16 times their value, which keeps their
- * signs. */
+/* One row times weights of 4 bits.  The low halves of 16 bytes are the weights of one step of four elements, the high
+ * halves those of the next step.  Each weight is multiplied as 16 times its value, which keeps its sign; the sums are
+ * divided by 16 at the end. */
 PL_INLINE void row_of_nibbles(int V, ptrdiff_t size, const int8_t *a, const uint8_t *w, int32x4_t acc[4]) {
   const uint8x16_t upper = vdupq_n_u8(0xF0);
 #pragma GCC unroll 4

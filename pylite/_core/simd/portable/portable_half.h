@@ -4,13 +4,14 @@
 enum { HALF_LANES = 8, HALF_NR = 16 };
 static const pl_tile tile_f16 = {.mr = 8, .nr = HALF_NR, .nv = HALF_LANES, .kr = 1, .ka = 1, .bytes = 2};
 
-/* The float16 nearest to a sum of one float16 and the product of two others, which a double holds exactly wherever it
- * lies close enough to the middle of two float16 for its own rounding to matter. */
+/* Rounds `sum`, which is s + a b for three float16, to the nearest float16.  `sum` is a double that has been rounded
+ * already, but rounding twice is harmless here: sums so close to the middle of two float16 that it could matter are
+ * exact in double. */
 PL_INLINE float nearest_half(double sum) {
-  uint64_t bits, kept = 42; /* bits of a double beyond those of a float16 */
+  uint64_t bits, dropped = 42; /* a double has 42 bits more than a float16 */
   double rounded;
   memcpy(&bits, &sum, sizeof bits);
-  bits = (bits + ((1ull << (kept - 1)) - 1) + (bits >> kept & 1)) & ~((1ull << kept) - 1);
+  bits = (bits + ((1ull << (dropped - 1)) - 1) + (bits >> dropped & 1)) & ~((1ull << dropped) - 1);
   memcpy(&rounded, &bits, sizeof rounded);
   const double tiny = copysign((fabs(sum) + 0x1.8p28) - 0x1.8p28, sum); /* a multiple of 2^-24, below 2^-14 */
   rounded = fabs(sum) < 0x1p-14 ? tiny : rounded;

@@ -8,10 +8,24 @@ class _Experimental:
     OpResolverType = OpResolverType
     load_delegate = staticmethod(load_delegate)
 
+    class Analyzer:
+        """Prints what `pylite inspect --tensors` prints."""
+
+        @staticmethod
+        def analyze(model_path=None, model_content=None, gpu_compatibility=False, **_):
+            import tempfile
+
+            from pylite import cli
+            if (model_path is None) == (model_content is None):
+                raise ValueError("Analyzer.analyze() takes either model_path or model_content")
+            with tempfile.NamedTemporaryFile(suffix=".tflite") as file:
+                file.write(model_content or b"")
+                file.flush()
+                if cli.main(["inspect", str(model_path or file.name), "--tensors"]):
+                    raise ValueError("the model cannot be read")
+
     def __getattr__(self, name):
-        raise AttributeError(f"pylite's stand-in for tensorflow.lite.experimental has no {name!r}"
-                             + (": `pylite inspect MODEL` shows what a model consists of" if name == "Analyzer" else
-                                ": it runs models"))
+        raise AttributeError(f"pylite's stand-in for tensorflow.lite.experimental has no {name!r}: it runs models")
 
 
 experimental = _Experimental()
