@@ -7,6 +7,7 @@ from pylite._core import simd
 from pylite._core.product import layouts
 from pylite.ir import shapes
 from pylite.ir.registry import register
+from pylite.ir.values import known_array
 from pylite.ops import products
 from pylite.ops.convolution_calls import lower_channels, lower_images
 from pylite.ops.convolution_window import Operands, Window, check_images, output_shape, window_of
@@ -38,6 +39,32 @@ def _fold_pad(node, operands, window):
         window.note = f"sees the border around tensor {source.index} by itself"
 
 
+def _drop_taps(node, operands, window):
+    """Drop the first and last lines and columns of filters that meet no pixel of an image smaller than the filters.
+
+    The weights that stay depend on the image's shape, so interpreters do not share their packed form.
+    """
+    w, kept = operands.w, [slice(None)]
+    products.contents(node, w, "filter")
+    sizes = zip(window.filter[:2], window.stride, window.dilation, window.pad, operands.x.shape[1:3],
+                operands.y.shape[1:3], strict=True)
+    for taps, stride, step, pad, size, out in sizes:
+        first, end = 0, taps
+        if 2 * size < (taps - 1) * step + 1 + stride and size > 0 < out:
+            first = max(0, min(-(((int(out) - 1) * stride - int(pad)) // step), int(pad) // step, taps - 1))
+            end = max(first + 1, min(taps, -(-(int(size) + int(pad)) // step)))
+        kept.append(slice(first, end))
+    if [part.stop - part.start for part in kept[1:]] == [window.fh, window.fw]:
+        return
+    window.pad = tuple(pad - part.start * step for pad, part, step in zip(
+        window.pad, kept[1:], window.dilation, strict=True))
+    operands.w = w = w.copied()
+    w.data, w.fixed, w.root, w.pad = np.ascontiguousarray(known_array(w)[tuple(kept)]), False, w, None
+    w.shape = w.data.shape
+    window.fh, window.fw = w.shape[1:3]
+    window.explain(f"{window.fh} x {window.fw} taps meet pixels")
+
+
 def _noted(calls, *notes):
     for call in calls:
         call.note = "; ".join(filter(None, notes)) or None
@@ -66,6 +93,7 @@ def lower_conv(node):
     w, b, y = operands.w, operands.b, operands.y
     window = window_of(node, operands.x, w, y)
     _fold_pad(node, operands, window)
+    _drop_taps(node, operands, window)
     window.groups = operands.x.shape[3] // w.shape[3]
     products.check(node, operands.x, w, b, y, y.shape[3], axis=0)
     x = operands.x
@@ -136,6 +164,7 @@ def lower_depthwise(node):
     w, b, y = operands.w, operands.b, operands.y
     window = window_of(node, operands.x, w, y)
     _fold_pad(node, operands, window)
+    _drop_taps(node, operands, window)
     x = operands.x
     products.check(node, x, w, b, y, y.shape[3], axis=3)
     if _by_channels(x, w, y, window):

@@ -27,7 +27,6 @@ def lower_window(node, operands, window):
     x, w = operands.x, operands.w
     images, out = x.view(*window.x_view), operands.y.view(*window.y_view)
     bias = products.contents(node, operands.b, "bias")
-    products.contents(node, w, "filter")
     if bias is not None and window.pixels > 1:
         bias = np.tile(bias, window.pixels)
     if x.dtype == "float32":
@@ -149,7 +148,6 @@ def lower_channels(node, operands, window, *layout):
     """The Call of a depthwise convolution, channel by channel; layout: of the weights, if they are other filters."""
     x, w, y = operands.x, operands.w, operands.y
     bias = products.contents(node, operands.b, "bias")
-    products.contents(node, w, "filter")
     if x.dtype == "float32":
         limits = products.float_range(node)
         if w.dtype == "float32":

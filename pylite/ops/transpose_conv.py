@@ -54,6 +54,7 @@ def lower(node):
     y = node.outputs[0]
     operands = Operands(x, w, node.input(3), y)
     products.check(node, x, w, operands.b, y, y.shape[3], axis=0)
+    products.contents(node, w, "filter")
     strides, sizes = strides_of(node), y.shape[1:3]
     pad = [shapes.window_padding(size, taps, stride, 1,
                                  shapes.window_output(size, taps, stride, 1, node.options.padding))[0]
