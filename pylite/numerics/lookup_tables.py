@@ -1,12 +1,16 @@
 """Look-up tables of 8-bit functions, and of 16-bit ones, interpolated or whole (docs/numerics.md sections 2 and 6)."""
 import math
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pylite.numerics import float32_functions
 from pylite.numerics.float32_functions import erfc, expm1
 from pylite.numerics.quantization import LIMITS, f32
+
+if TYPE_CHECKING:
+    from typing import Any
 
 f64 = np.float64
 exp, tanh = float32_functions.exp, float32_functions.tanh
@@ -67,7 +71,8 @@ def round_away(x):
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), x.dtype.type(0))
 
 
-_IN_FLOAT64 = {tanh: np.tanh, elu: lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x)}    # 5 times as fast
+# Functions of float64 arrays, which take a fifth of the time.
+_IN_FLOAT64: "dict[Any, Any]" = {tanh: np.tanh, elu: lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x)}
 _FAR = 1e-6         # relative error of f(x) * gain in float32, with room: it is 4 units in the last place at most
 
 

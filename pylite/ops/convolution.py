@@ -58,6 +58,7 @@ def _drop_far_taps(x, y, window):
     dilation = [step if len(taps) > 1 else 1 for taps, step in zip(near, window.dilation, strict=True)]
     window.fh, window.fw, window.pad, window.dilation = len(rows), len(columns), tuple(pad), tuple(dilation)
     window.layout = layouts.NearTaps(rows.start, rows.stop, columns.start, columns.stop)
+    window.explain(f"{window.fh} x {window.fw} taps meet pixels")
 
 
 def _noted(calls, *notes):

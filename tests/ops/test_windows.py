@@ -127,3 +127,16 @@ def test_as_many_pixels_of_int16_count_as_one_as_have_sixteen_columns(columns, o
     call, = lowered(m.build()).calls
     window = dict(zip(reversed(call.names), reversed(call.args), strict=False))["filter"]
     assert window[1] == 3 + pixels - 1
+
+
+@differential("float32", "int8", "uint8", "int16", "hybrid", count=12)
+def test_filters_beyond_the_image(m, rng, kind):
+    """Taps that meet no pixel are dropped, on either side."""
+    size, taps = rng.integers(1, 5, 2).tolist(), rng.integers(1, 10, 2).tolist()
+    stride, c = int(rng.integers(1, 4)), int(rng.choice([1, 3, 8, 20]))
+    dilation = 1 if kind == "hybrid" or stride > 1 else int(rng.integers(1, 4))
+    out, depthwise = [-(-n // stride) for n in size], bool(rng.random() < 0.5)
+    shape = (1, *taps, c) if depthwise else (5, *taps, c)
+    (x, w, b, y), data = operands(m, rng, kind, (2, *size, c), shape, 3 * depthwise, (2, *out, c if depthwise else 5))
+    return finish(m, "DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [x, w, b], y, x, data, stride_h=stride,
+                  stride_w=stride, padding="SAME", dilation_h_factor=dilation, dilation_w_factor=dilation)

@@ -209,9 +209,11 @@ FILTER3X3(filter3x3_2, 2, 1, 0)
 FILTER3X3(scaled3x3_1, 1, 1, 1)
 FILTER3X3(scaled3x3_2, 2, 1, 1)
 #endif
-/* Computes a 3x3 filter if four outputs of a line read neighbouring taps; otherwise returns 0. */
+/* Computes a 3x3 filter if four outputs of a line read neighbouring taps, or two or three where copies of lines would
+ * have few readers; otherwise returns 0. */
 static int lines3x3(const pl_dw_lines *g, const parameters *p, element *y) {
-  if (g->fh != 3 || g->fw != 3 || g->c < NR || g->pixels < TOGETHER * g->dilation) return 0;
+  const int few = g->dilation == 1 && g->pixels > 1 && g->lines <= TOGETHER;
+  if (g->fh != 3 || g->fw != 3 || g->c < NR || (g->pixels < TOGETHER * g->dilation && !few)) return 0;
   if (g->stride > 2 || (g->stride == 2 && g->dilation > 1)) return 0;
   const int one = g->stride == 1, fours = g->dilation == 1 && g->pixels % TOGETHER == 0;
   void (*compute)(const pl_dw_lines *, const parameters *, element *) =

@@ -86,22 +86,29 @@ static void quantize_rows(ptrdiff_t rows, ptrdiff_t n, const float *x, ptrdiff_t
 
 /* QUANTIZE divides by the scale.  A product with its inverse differs from the quotient by less than 2^-13 where the
  * magnitude is below 512, so both round to the same number unless they are that close to a half; larger results are
- * clamped.  Elements near a half are divided, and so are NaN and those beyond 16 bits. */
-typedef struct { float32x4_t inverse, limit; int16x8_t zero, low, high; } by_inverse;
-/* 16 results; sets lanes of `unsure` if an element must be divided. */
-PL_INLINE int8x16_t quantized_by_inverse(const float *x, const by_inverse *q, uint32x4_t *unsure) {
-  float32x4_t v[4], off[4];
-  int32x4_t whole[4];
-  int16x8_t pair[2];
+ * clamped.  Elements near a half are divided, and so are NaN and those beyond 16 bits.
+ *
+ * Products become fixed-point numbers with 16 bits of fraction: narrowing rounds eight of them with two instructions,
+ * and one more gathers their fractions, which tell whether they are near a half. */
+enum { NEAR_HALF = 9 }; /* 2^-13 in units of 2^-16, and one for the conversion, which truncates */
+typedef struct { float32x4_t inverse; int16x8_t zero, low, high; } by_inverse;
+/* 16 results; most: their largest products, NaN if one is; fraction: above 2 * NEAR_HALF where none is near a half. */
+PL_INLINE int8x16_t quantized_by_inverse(const float *x, const by_inverse *q, float32x4_t *most, uint16x8_t *fraction) {
+  float32x4_t v[4];
+  int32x4_t fixed[4];
+  uint16x8_t part[2];
+  int16x8_t whole[2];
   EACH(4) v[k] = vmulq_f32(vld1q_f32(x + 4 * k), q->inverse);
-  EACH(4) off[k] = vabdq_f32(v[k], vrndaq_f32(v[k]));
-  EACH(4) whole[k] = vcvtaq_s32_f32(v[k]);
-  EACH(2) off[k] = vmaxq_f32(off[2 * k], off[2 * k + 1]);
-  EACH(2) pair[k] = vqmovn_high_s32(vqmovn_s32(whole[2 * k]), whole[2 * k + 1]);
-  const uint16x8_t large = vceqq_s16(vmaxq_s16(vqabsq_s16(pair[0]), vqabsq_s16(pair[1])), vdupq_n_s16(INT16_MAX));
-  *unsure = vornq_u32(vreinterpretq_u32_u16(large), vcleq_f32(vmaxq_f32(off[0], off[1]), q->limit));
-  EACH(2) pair[k] = vminq_s16(vmaxq_s16(vqaddq_s16(pair[k], q->zero), q->low), q->high);
-  return vcombine_s8(vmovn_s16(pair[0]), vmovn_s16(pair[1]));
+  EACH(4) fixed[k] = vcvtq_n_s32_f32(v[k], 16);
+  EACH(2) v[k] = vmaxq_f32(v[k], v[k + 2]); /* NaN if one is */
+  EACH(2) part[k] = vuzp1q_u16(vreinterpretq_u16_s32(fixed[2 * k]), vreinterpretq_u16_s32(fixed[2 * k + 1]));
+  EACH(2) part[k] = vaddq_u16(part[k], vdupq_n_u16(0x8000 + NEAR_HALF));
+  EACH(2) whole[k] = vqrshrn_high_n_s32(vqrshrn_n_s32(fixed[2 * k], 16), fixed[2 * k + 1], 16);
+  *most = vmaxq_f32(v[0], v[1]), *fraction = vminq_u16(part[0], part[1]);
+  EACH(2) whole[k] = vminq_s16(vmaxq_s16(vqaddq_s16(whole[k], q->zero), q->low), q->high);
+  int8x16_t bytes = vcombine_s8(vmovn_s16(whole[0]), vmovn_s16(whole[1]));
+  __asm__("" : "+w"(bytes)); /* computed here: later, the sixteen numbers would need registers */
+  return bytes;
 }
 static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) {
   const float *x = vx;
@@ -109,17 +116,22 @@ static void quantize_f32_i8(size_t n, const void *vx, void *vy, const void *vp) 
   pl_quantize_p p;
   memcpy(&p, vp, sizeof p);
   const int plain = p.scale >= 0x1p-100f && p.scale <= 0x1p+100f && p.zero >= -128 && p.zero <= 255;
-  const by_inverse q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_f32(0.5f - 0x1p-13f), vdupq_n_s16((int16_t)p.zero),
-                        vdupq_n_s16((int16_t)p.low), vdupq_n_s16((int16_t)p.high)};
+  const by_inverse q = {vdupq_n_f32(1.0f / p.scale), vdupq_n_s16((int16_t)p.zero), vdupq_n_s16((int16_t)p.low),
+                        vdupq_n_s16((int16_t)p.high)};
   size_t i = 0;
   while (plain && i + 32 <= n) {
-    uint32x4_t unsure[2];
-    const int8x16_t a = quantized_by_inverse(x + i, &q, unsure), b = quantized_by_inverse(x + i + 16, &q, unsure + 1);
-    if (vmaxvq_u32(vorrq_u32(unsure[0], unsure[1]))) {
-      for (const size_t end = i + 32; i < end; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
-    } else {
-      vst1q_s8((int8_t *)y + i, a), vst1q_s8((int8_t *)y + i + 16, b);
+    float32x4_t most[2];
+    uint16x8_t part[2];
+    int8x16_t bytes[2];
+    EACH(2) bytes[k] = quantized_by_inverse(x + i + 16 * k, &q, &most[k], &part[k]);
+    const uint32x4_t small = vcltq_f32(vmaxq_f32(most[0], most[1]), vdupq_n_f32(INT16_MAX));
+    const uint16x8_t far = vcgtq_u16(vminq_u16(part[0], part[1]), vdupq_n_u16(2 * NEAR_HALF));
+    const int sure = vminvq_u32(vandq_u32(small, vreinterpretq_u32_u16(far))) == UINT32_MAX;
+    if (sure) {
+      EACH(2) vst1q_s8((int8_t *)y + i + 16 * k, bytes[k]);
       i += 32;
+    } else {
+      for (const size_t end = i + 32; i < end; i++) y[i] = (uint8_t)pl_quantize(x[i], p);
     }
   }
   for (; i < n; i++) y[i] = (uint8_t)pl_quantize(x[i], p);

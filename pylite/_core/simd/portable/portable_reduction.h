@@ -174,6 +174,9 @@ REDUCE_RUN_F32(sum_f32, JOIN_ADD, total_f32((size_t)n, 1, row))
 REDUCE_JOIN(sum_f32, float, total_f32(n, 1, run))
 REDUCE_JOIN_INT(sum_8, int32_t, JOIN_ADD)
 REDUCE_JOIN_INT(sum_16, int32_t, JOIN_ADD)
+#if defined(__aarch64__)
+#include "../arm/byte_sums_neon.h"
+#else
 /* Sums of bytes, computed as sums of absolute differences from zeros, for which CPUs have instructions. */
 static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t n, const void *x, void *acc0) {
   static const uint8_t zeros[REDUCE_STEPS], masks[32] = {
@@ -199,6 +202,7 @@ static void sum_8_run(const pl_reduction *g, size_t c, ptrdiff_t step, ptrdiff_t
     acc[k] += total - 128 * (int32_t)n;
   }
 }
+#endif
 REDUCE_RUN_INT(sum_16, int16_t, int32_t, int32_t, LOAD_S16, JOIN_ADD)
 JOIN_RUN(largest_f32, JOIN_MAX_F32, -INFINITY, LOAD_AS_IS)
 JOIN_RUN(smallest_f32, JOIN_MIN_F32, INFINITY, LOAD_AS_IS)
