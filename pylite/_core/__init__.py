@@ -1,26 +1,15 @@
-"""The modules in Cython, and how Python finds these and pylite's other modules.
+"""The modules in Cython, and how Python finds them.
 
 Two shared libraries hold the modules in Cython: one for this package and its folders, one for `capi`.  A library is an
 entry of the `__path__` of its packages, and `sys.path_importer_cache` has the finder of its modules.  If a program
 empties that cache, a hook of `sys.path_hooks` makes the finder again.  Python asks such a hook once for each new entry
 of a path, not at each import of the host program.
 
-The modules in Python have finders of their own in that cache, too, because Python's take a tenth of a cold start.
-
 Sources that are not built, for example a checkout in the working folder, give way to an installed pylite.
 """
 import os
 import sys
-from importlib.machinery import (
-    BYTECODE_SUFFIXES,
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    SourceFileLoader,
-    SourcelessFileLoader,
-)
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
 
 # A file of the distribution `pylite`, which is another project, may have replaced the package's first file.
 if getattr(sys.modules["pylite"], "__distribution__", None) != "pylite-runtime":
@@ -43,36 +32,6 @@ class _Library:
         spec = ModuleSpec(name, ExtensionFileLoader(name, self.file), origin=self.file)
         spec.has_location = True
         return spec
-
-
-class _Folder(FileFinder):
-    """Finds the modules that a package's folder had when it was first asked; FileFinder finds any others.
-
-    For each module, FileFinder asks the file system twice and tries five endings of names.
-    """
-
-    def __init__(self, path):
-        super().__init__(path, (ExtensionFileLoader, EXTENSION_SUFFIXES), (SourceFileLoader, SOURCE_SUFFIXES),
-                         (SourcelessFileLoader, BYTECODE_SUFFIXES))
-        self.files = frozenset(os.listdir(path))
-
-    def find_spec(self, name, target=None):
-        tail = name.rpartition(".")[2]
-        stem = f"{self.path}/{tail}"
-        if f"{tail}.py" in self.files:
-            return _specified(name, f"{stem}.py")
-        if tail in self.files and os.path.isfile(f"{stem}/__init__.py"):
-            sys.path_importer_cache[stem] = _Folder(stem)
-            spec = _specified(name, f"{stem}/__init__.py", is_package=True)
-            spec.submodule_search_locations.append(stem)
-            return spec
-        return super().find_spec(name, target)
-
-
-def _specified(name, file, **kind):
-    spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file, **kind)
-    spec.has_location = True
-    return spec
 
 
 def enter_library(package: str, path: "list[str]") -> str:
@@ -113,6 +72,3 @@ def _installed(name, path):
 _libraries: "set[str]" = set()
 sys.path_hooks.append(_Library)
 LIBRARY = enter_library(__name__, __path__)
-for entry in *sys.modules["pylite"].__path__, __path__[0]:
-    if os.path.isdir(entry):
-        sys.path_importer_cache[entry] = _Folder(entry)

@@ -70,33 +70,6 @@ except ImportError:
     print("refused")""", "-S") == "refused"
 
 
-def test_modules_in_python_are_found_as_python_finds_them(installed, tmp_path):
-    """Also one that comes later, and all of them after the cache of finders was emptied."""
-    folder = shutil.copytree(installed, tmp_path / "installed")
-    assert run(f"""
-import importlib, pkgutil, sys
-from importlib.machinery import PathFinder
-sys.path[:0] = {[str(folder), str(PACKAGES)]}
-import pylite.interpreter
-from pathlib import Path
-known = Path(pylite.__path__[0])
-packages = [module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.") if module.ispkg]
-modules = [module.name for module in pkgutil.walk_packages(pylite.__path__, "pylite.")]
-def specs():
-    found = [PathFinder.find_spec(name, sys.modules[name.rpartition(".")[0]].__path__) for name in modules
-             if name.rpartition(".")[0] in sys.modules]
-    return [(s.name, type(s.loader), s.loader.path, s.origin, s.cached, s.has_location, s.parent,
-             s.submodule_search_locations) for s in found]
-(known / "ops" / "later.py").write_text("FOUND = True")
-assert importlib.import_module("pylite.ops.later").FOUND
-for package in packages:
-    importlib.import_module(package)
-ours = specs()
-finders = {{type(sys.path_importer_cache[str(known / name)]).__name__ for name in ("", "ops", "runtime", "_core/run")}}
-sys.path_importer_cache.clear()
-print(finders, len(ours) > 300, ours == specs())""", "-S") == "{'_Folder'} True True"
-
-
 def test_applications_with_the_sources_in_an_archive(installed, tmp_path):
     """As PyInstaller builds them: libraries in folders, all other modules by a finder of its own."""
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
