@@ -7,9 +7,9 @@
 #define EACH(n) _Pragma("GCC unroll 8") for (int k = 0; k < (n); k++)
 
 /* A slot of two operands.  STEP: statements that compute results from the vectors first[k] and second[k], and store
- * them at y; LANES: elements of a vector; VECTORS: how many are loaded for a step; PREPARE: statements before the loop.  The
- * last elements are copied and filled up.  Each form of the operands has a loop of its own: a single element stays in a
- * register. */
+ * them at y; LANES: elements of a vector; VECTORS: how many are loaded for a step; PREPARE: statements before the loop.
+ * The last elements are copied and filled up.  Each form of the operands has a loop of its own: a single element stays
+ * in a register. */
 #define LINE(suffix, p, at) vld1q_##suffix(p + (at))
 #define SAME(suffix, p, at) p##_all
 #define LOOP(suffix, A, B, LANES, VECTORS, STEP) \

@@ -48,7 +48,9 @@ __attribute__((noinline)) static const void *as_run(const pl_window *w, const vo
 /* y = (acc +- taps/2) div taps, clamped; integers.  The truncated quotient of float32 is exact if both numbers are
  * below 2^24, which `exact_taps` taps guarantee. */
 #define FINISH_AVERAGE_INT(name, T, exact_taps) \
-  __attribute__((noinline)) static void name##_finish(const pl_window *w, int32_t taps, size_t n, int32_t *restrict acc, T *restrict y) { \
+  /* one copy for its callers, which spend their time on the sums */ \
+  __attribute__((noinline)) static void name##_finish(const pl_window *w, int32_t taps, size_t n, \
+                                                      int32_t *restrict acc, T *restrict y) { \
     const int32_t half = taps / 2; \
     const float divisor = (float)taps; \
     for (size_t i = 0; i < n; i++) acc[i] += acc[i] > 0 ? half : -half; \
